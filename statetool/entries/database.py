@@ -25,9 +25,10 @@ from statetool.entries.form import (
 )
 from statetool.entries.headers import header_bytes, header_of_task
 from statetool.errors import StatetoolError
+from statetool.formats.backends.column_families import OwnedDatabase
 from statetool.formats.keyed.header import KeyedHeader, read_keyed_header
 from statetool.formats.metadata.handles import IncrementalHandle, StreamHandle
-from statetool.formats.rocksdb.files import DatabaseFiles, OwnedDatabase
+from statetool.formats.rocksdb.files import DatabaseFiles
 from statetool.formats.stream import Stream, begin
 from statetool.io.cursor import Cursor
 from statetool.io.files import is_busy
@@ -38,10 +39,10 @@ if TYPE_CHECKING:
 
 #: The kernels used for databases that take longest to compile.
 KERNELS: Final = (
-    "merge.merge_blocks",
-    "checksums._first_bad",
-    "snappy.plain_blocks",
-    "blocks.decode_index",
+    "rocksdb.merge.merge_blocks",
+    "rocksdb.checksums._first_bad",
+    "rocksdb.snappy.plain_blocks",
+    "rocksdb.blocks.decode_index",
 )
 
 

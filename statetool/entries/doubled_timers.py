@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from statetool.formats.keyed.distinct import distinct
-from statetool.formats.keyed.entries import EntryBatch, Int64s
+from statetool.formats.keyed.entries import EntryBatch
+from statetool.kernels.core.arrays import Int64s
 from statetool.kernels.core.words import copy_ranges
 
 

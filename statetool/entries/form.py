@@ -27,8 +27,8 @@ from statetool.serializers.core.base import Serializer
 from statetool.types.declared import NOTHING_DECLARED, TypeContext
 
 if TYPE_CHECKING:
+    from statetool.formats.backends.column_families import OwnedDatabase
     from statetool.formats.keyed.entries import EntryBatch
-    from statetool.formats.rocksdb.files import OwnedDatabase
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

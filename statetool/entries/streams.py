@@ -239,7 +239,7 @@ class StreamSource:
 
     @property
     def kernels(self) -> tuple[str, ...]:
-        return ("heap.walk_heap" if self.heap else "walk.walk",)
+        return ("entries.heap.walk_heap" if self.heap else "entries.walk.walk",)
 
     @property
     def is_canonical(self) -> bool:

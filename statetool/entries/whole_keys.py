@@ -23,10 +23,11 @@ from statetool.entries.keys import SplitKeys, split_keys
 from statetool.entries.selection import StateSelection
 from statetool.errors import DecodeError, FormatError
 from statetool.formats.backends.canonical import LargeKeyGroup, Section, StreamLayout, read_entries
-from statetool.formats.keyed.entries import EntryBatch, Int64s
+from statetool.formats.keyed.entries import EntryBatch
 from statetool.formats.keyed.ranges import KeyGroupRange, batches_of
 from statetool.formats.state_meta import StateMetaInfo
 from statetool.formats.stream import Stream
+from statetool.kernels.core.arrays import Int64s
 from statetool.kernels.entries.deal import LOOKED_UP, pack_groups
 from statetool.kernels.entries.walk import count_below, descent
 from statetool.kernels.values.skip_program import compile_skip

@@ -33,8 +33,8 @@ _BATCH_BYTES: Final = 16 << 20
 _COMPILE_TOGETHER_BYTES: Final = 4 << 20
 #: Kernels needed for rows of keyed state, those with the longest compilation first.
 _KERNELS: Final = (
-    "skip.skip_many", "distinct.number_ranges", "decode_text.text_fill", "decode_fixed.load_fixed", "decode_text.text_sizes",
-    "elements.joined_counts", "elements.joined_positions",
+    "values.skip.skip_many", "entries.distinct.number_ranges", "values.decode_text.text_fill", "values.decode_fixed.load_fixed", "values.decode_text.text_sizes",
+    "values.elements.joined_counts", "values.elements.joined_positions",
 )  # fmt: skip
 
 

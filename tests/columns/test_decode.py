@@ -84,7 +84,7 @@ def _string(value: str | None) -> bytes:
 )
 def test_no_values_are_an_empty_column(op: ir.Op, logical: LogicalType) -> None:
     for mode in ("show", "raw"):
-        array, after = _decode(op, logical, options=ReadOptions(ttl=mode))  # type: ignore[arg-type]
+        array, after = _decode(op, logical, options=ReadOptions(ttl=mode))
         assert len(array) == 0
         assert after == []
 

@@ -339,7 +339,7 @@ def test_declared_fields_tell_what_kryo_5_reads() -> None:
 
 
 def test_kryo_in_an_unchanged_serializer_is_of_another_release_too() -> None:
-    inner = [TypeContext(kryo=k) for k in (2, 5)]  # type: ignore[arg-type]
+    inner = [TypeContext(kryo=k) for k in (2, 5)]
     either = build.either(build.INT, build.kryo("java.util.UUID"))
     old, new = (snapshot_reader(context).snapshot(Cursor(either)) for context in inner)
     assert resolve(old, new).level == Level.INCOMPATIBLE

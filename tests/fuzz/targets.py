@@ -399,7 +399,7 @@ def _class_folder() -> Path:
 @cache
 def _class_files() -> dict[str, bytes]:
     sources = [
-        *(HERE / "classes" / "java").rglob("*.java"),
+        *(HERE / "java" / "classes" / "java").rglob("*.java"),
         *(HERE / "support" / "flink" / "jarred" / "jarred").rglob("*.java"),
     ]
     return files_of(compile_java(sources, Path(mkdtemp(prefix="fuzz-classes-"))))

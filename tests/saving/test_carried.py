@@ -28,7 +28,7 @@ N = 400
 WHOLE = 64 << 20
 
 
-class InTasks(runner.SparkRunner):  # type: ignore[name-defined, misc]
+class InTasks(runner.SparkRunner):  # type: ignore[name-defined]
     """A runner whose session copies no files."""
 
     def copy_all(self, streams: Any, staging: Any) -> Any:

@@ -200,7 +200,7 @@ def object_store(job: Path, template: Path, monkeypatch: pytest.MonkeyPatch) -> 
             return f"/{path.removeprefix('s3://').strip('/')}"
 
         @property
-        def store(self) -> dict[str, Any]:  # type: ignore[override]
+        def store(self) -> dict[str, Any]:
             from fsspec.implementations.memory import MemoryFile
 
             files = [file for file in store.job.rglob("*") if file.is_file()]

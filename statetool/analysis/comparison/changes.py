@@ -26,7 +26,7 @@ from statetool.formats.keyed.distinct import Hashes, changed_ids, distinct
 from statetool.formats.keyed.entries import EntryBatch, concat
 from statetool.formats.keyed.header import KeyedHeader
 from statetool.io.glibc import keep_freed_memory
-from statetool.kernels.core.arrays import Bytes, Positions
+from statetool.kernels.core.arrays import Bytes, Int64s
 from statetool.kernels.entries.comparison import hash_spans
 from statetool.snapshot.operator import OperatorInventory
 from statetool.tables.decoding import decoding
@@ -75,10 +75,10 @@ class _Rows:
     """Rows of one side, identified by their bytes in ``data``, ``group`` (key group modulo ``common``, and state) and list ``index``."""
 
     data: Bytes
-    start: Positions
-    end: Positions
-    group: Positions
-    index: Positions
+    start: Int64s
+    end: Int64s
+    group: Int64s
+    index: Int64s
     value: Hashes
     batch: pa.RecordBatch
 
@@ -194,7 +194,7 @@ def _compare_sources(unit: ChangeUnit, before: SideRequest, after: SideRequest, 
         yield from _join_parts(unit, old, new)
 
 
-def _parts(side: SnapshotSide, index: Positions) -> list[_Part]:
+def _parts(side: SnapshotSide, index: Int64s) -> list[_Part]:
     """Return the entries numbered ``index``, grouped by stream so that no key is in two parts."""
     by_header: dict[int, list[tuple[KeyedHeader, EntryBatch]]] = {}
     for header, batch, _ in side.chosen(index):
@@ -248,7 +248,7 @@ def _rows(unit: ChangeUnit, part: _Part, side: int) -> Iterator[_Rows]:
             yield _Rows(entries.data, entries.key[source], entries.key_end[source], group, index, value, batch)
 
 
-_Found = Iterator[tuple[EntryBatch, Positions, Positions, Hashes, pa.RecordBatch]]
+_Found = Iterator[tuple[EntryBatch, Int64s, Int64s, Hashes, pa.RecordBatch]]
 
 
 def _timers(spec: TableSpec, table: KeyedTable, name: str, part: _Part) -> _Found:
@@ -276,7 +276,7 @@ def _values(spec: TableSpec, table: KeyedTable, name: str, part: _Part) -> _Foun
             yield entries, run_items.source, index, value, whole_batch(groups, columns, spec)
 
 
-def _places(rows: Sequence[_Rows]) -> Positions:
+def _places(rows: Sequence[_Rows]) -> Int64s:
     """Return a number for each row. A row on both sides gets one number."""
     starts = np.cumsum([0, *(len(r.data) for r in rows)])[:-1].tolist()
     start, end = (

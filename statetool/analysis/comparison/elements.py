@@ -22,7 +22,7 @@ from statetool.columns.arrays import is_valid
 from statetool.connectors.element_texts import CONNECTOR_STATES, element_texts
 from statetool.entries.form import MEMORY_BYTES
 from statetool.formats.keyed.distinct import Hashes
-from statetool.kernels.core.arrays import Positions
+from statetool.kernels.core.arrays import Int64s
 from statetool.kernels.entries.comparison import hash_spans
 from statetool.snapshot.operator import OperatorInventory
 from statetool.tables.kinds.element_splits import plan_elements
@@ -132,7 +132,7 @@ def compare_elements(unit: ElementUnit, counts: Counter[tuple[str, str]]) -> Ite
         yield _differences(unit, batch, decoded, "added", None)
 
 
-def _decoded(unit: ElementUnit, before: Positions, after: Positions) -> dict[str, str]:
+def _decoded(unit: ElementUnit, before: Int64s, after: Int64s) -> dict[str, str]:
     """Return the decoded text of the elements ``before`` and ``after`` of a source or sink, by their text as bytes."""
     if unit.state not in CONNECTOR_STATES:
         return {}
@@ -171,7 +171,7 @@ def _hash_texts(column: pa.StringArray) -> Hashes:
     return out
 
 
-def _select_rows(splits: Sequence[ElementSplit], index: Positions) -> Iterator[tuple[pa.Table, Positions]]:
+def _select_rows(splits: Sequence[ElementSplit], index: Int64s) -> Iterator[tuple[pa.Table, Int64s]]:
     """Yield the rows with the ascending numbers ``index``, and their numbers."""
     at = 0
     for texts in _texts(splits) if len(index) else ():

@@ -22,7 +22,7 @@ from statetool.analysis.comparison.texts import texts_of, undecoded_rows
 from statetool.columns.arrays import as_arrow, as_numpy
 from statetool.columns.batches import row_runs
 from statetool.formats.keyed.entries import EntryBatch
-from statetool.kernels.core.arrays import Positions
+from statetool.kernels.core.arrays import Int64s
 from statetool.tables.decoding import decoding
 from statetool.tables.kinds.keyed import KeyedTable
 from statetool.types.operators import operator_name
@@ -105,8 +105,8 @@ def _compare(
 
 
 def _differences_at(
-    places: Positions,
-    pairs: Positions,
+    places: Int64s,
+    pairs: Int64s,
     before: SnapshotSide,
     after: SnapshotSide,
     unit: KeyedUnit,
@@ -135,7 +135,7 @@ def _differences_at(
         yield from rows.drop_columns(_UNDECODED).to_batches(max_chunksize=65_536)
 
 
-def _rows(side: SnapshotSide, index: Positions, place: Positions, options: ReadOptions) -> dict[str, pa.Table]:
+def _rows(side: SnapshotSide, index: Int64s, place: Int64s, options: ReadOptions) -> dict[str, pa.Table]:
     """Return entries as rows of text, by state. Entries of the two sides with equal keys have one ``place``."""
     by_state: dict[str, list[pa.Table]] = {}
     for header, batch, numbers in side.chosen(index):
@@ -149,7 +149,7 @@ def _rows(side: SnapshotSide, index: Positions, place: Positions, options: ReadO
     return {name: pa.concat_tables(tables) for name, tables in by_state.items()}
 
 
-def _value_rows(table: KeyedTable, name: str, batch: EntryBatch, places: Positions) -> Iterator[pa.Table]:
+def _value_rows(table: KeyedTable, name: str, batch: EntryBatch, places: Int64s) -> Iterator[pa.Table]:
     shape, meta = table.shapes[name], table.metas[name]
     with decoding(name, batch, table.header.key, shape):
         entries, keys = table.split(batch, meta)
@@ -164,7 +164,7 @@ def _value_rows(table: KeyedTable, name: str, batch: EntryBatch, places: Positio
             yield _row_table(places[run_items.source], groups, texts, indexes.get("list_index"), undecoded)
 
 
-def _timer_rows(table: KeyedTable, name: str, batch: EntryBatch, places: Positions) -> Iterator[pa.Table]:
+def _timer_rows(table: KeyedTable, name: str, batch: EntryBatch, places: Int64s) -> Iterator[pa.Table]:
     _, groups, columns = table.timer_rows(batch, name)
     texts = texts_of(columns, table.options, name)
     texts["value"] = texts.pop("timestamp")
@@ -172,8 +172,8 @@ def _timer_rows(table: KeyedTable, name: str, batch: EntryBatch, places: Positio
 
 
 def _row_table(
-    places: Positions,
-    groups: Positions,
+    places: Int64s,
+    groups: Int64s,
     texts: dict[str, pa.StringArray],
     index: pa.Array | None = None,
     undecoded: pa.Array | None = None,
@@ -233,9 +233,9 @@ def _differences(
     operator: str,
     state: str,
     rows: pa.Table,
-    index: Positions,
+    index: Int64s,
     after: pa.Table,
-    after_index: Positions | None,
+    after_index: Int64s | None,
     change: str,
 ) -> pa.Table:
     n, nothing = len(index), pa.nulls(len(index), pa.string())
@@ -261,7 +261,7 @@ def _differences(
     return pa.Table.from_arrays(columns, schema=DIFFERENCES.append(pa.field(_UNDECODED, pa.bool_())))
 
 
-def _codes(rows: pa.Table, longest: int) -> Positions:
+def _codes(rows: pa.Table, longest: int) -> Int64s:
     """Return a number for each combination of place and list index."""
     index = as_numpy(rows["list_index"], null=0)
     return np.asarray(as_numpy(rows["place"]) * longest + index, dtype=np.int64)

@@ -16,7 +16,7 @@ from statetool.errors import StatetoolError
 from statetool.formats.keyed.distinct import Hashes, mix_hashes
 from statetool.formats.keyed.entries import EntryBatch, RebuiltBatch
 from statetool.formats.keyed.header import KeyedHeader
-from statetool.kernels.core.arrays import Mask, Positions
+from statetool.kernels.core.arrays import Int64s, Mask
 from statetool.kernels.core.words import copy_ranges
 from statetool.kernels.entries.comparison import hash_spans, pair_hashes
 from statetool.kernels.entries.walk import match_range
@@ -138,10 +138,10 @@ class SnapshotSide:
             wanted[index] = matches
         return wanted.astype(np.bool_)
 
-    def chosen(self, index: Positions) -> Iterator[tuple[KeyedHeader, EntryBatch, Positions]]:
+    def chosen(self, index: Int64s) -> Iterator[tuple[KeyedHeader, EntryBatch, Int64s]]:
         """Yield the entries numbered ``index`` (positions in :meth:`hashes`): a header, entries of it, and their numbers."""
         batches: list[list[EntryBatch]] = [[] for _ in self.headers]
-        numbers: list[list[Positions]] = [[] for _ in self.headers]
+        numbers: list[list[Int64s]] = [[] for _ in self.headers]
         at = 0
         for number, batch in self._held if self._held is not None else self._read():
             first, stop = np.searchsorted(index, (at, at + len(batch)))
@@ -161,7 +161,7 @@ def _join_hashes(parts: list[Hashes]) -> Hashes:
     return joined
 
 
-def pair_equal_hashes(before: Hashes, after: Hashes) -> tuple[Positions, Positions]:
+def pair_equal_hashes(before: Hashes, after: Hashes) -> tuple[Int64s, Int64s]:
     """Pair equal hashes, each once. Return the partner of each of ``before`` (-1 for none), and the numbers of unpaired ``after``."""
     pairs, taken = np.empty(len(before), dtype=np.int64), np.zeros(len(after), dtype=np.uint8)
     table = np.full(1 << max(4, (2 * len(after)).bit_length()), -1, dtype=np.int32)

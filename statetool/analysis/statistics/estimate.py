@@ -17,11 +17,10 @@ from statetool.analysis.statistics.records import (
 from statetool.analysis.statistics.statistics import element_sizes
 from statetool.entries.form import StoredState
 from statetool.errors import UNREAD, FormatError
+from statetool.formats.backends.column_families import OwnedDatabase, family_name
 from statetool.formats.backends.database_estimate import DatabaseEstimate, FamilyEstimate, estimate_databases
 from statetool.formats.metadata.handles import ByteStreamHandle, streams_of
 from statetool.formats.metadata.model import operator_handles
-from statetool.formats.rocksdb.database import family_name
-from statetool.formats.rocksdb.files import OwnedDatabase
 from statetool.io.garbage import collector_paused
 from statetool.io.threads import in_threads
 from statetool.snapshot.operator import OperatorInventory

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from statetool.errors import UnknownNameError, suggest
+from statetool.errors import UnknownNameError, several, suggest
 from statetool.types.operators import OperatorRecord, operator_name
 
 if TYPE_CHECKING:
@@ -329,4 +329,5 @@ class RecordTables:
         return pandas_frame(self.to_arrow(table))
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{t}: {len(self.rows(t))} rows' for t in self._tables)})"
+        tables = ", ".join(f"{name}: {several(len(self.rows(name)), 'row')}" for name in self._tables)
+        return f"{type(self).__name__}({tables})"

@@ -28,7 +28,7 @@ from statetool.formats.state_meta import StateMetaInfo
 from statetool.formats.stream import Stream
 from statetool.io.open_files import keeping_open
 from statetool.java.hashing.keys import decode_key
-from statetool.kernels.core.arrays import Positions
+from statetool.kernels.core.arrays import Int64s
 from statetool.kernels.entries.measures import KEY_BYTES, count_keys, measure_rows, select_largest
 from statetool.kernels.values import program as ir
 from statetool.kernels.values.sizes import fixed_size
@@ -67,7 +67,7 @@ class MeasureTask:
 class Times:
     """Times of one state, by span."""
 
-    counts: Positions
+    counts: Int64s
     expired: int = 0
     first_ms: int = np.iinfo(np.int64).max
     last_ms: int = np.iinfo(np.int64).min
@@ -94,9 +94,9 @@ class Measured:
     subtask: int
     keys_known: bool
     counts: npt.NDArray[np.int64]
-    key_counts: Positions
+    key_counts: Int64s
     sizes: npt.NDArray[np.int64]
-    largest_value: Positions
+    largest_value: Int64s
     extremes: dict[str, list[Extreme]] = field(default_factory=dict)
     ages: dict[str, Times] = field(default_factory=dict)
     timers: dict[str, Times] = field(default_factory=dict)
@@ -129,9 +129,9 @@ class Measured:
             unread=unread,
         )
 
-    def bytes_of_groups(self) -> Positions:
+    def bytes_of_groups(self) -> Int64s:
         """Return the bytes of keys and values of each key group: int64[groups]."""
-        sums: Positions = self.counts[:, :, KEY_BYTES:].sum(axis=(0, 2))
+        sums: Int64s = self.counts[:, :, KEY_BYTES:].sum(axis=(0, 2))
         return sums
 
 
@@ -235,7 +235,7 @@ class _Meter:
 
     # ---- keys ---------------------------------------------------------------------------------
 
-    def keys(self, entries: EntryBatch, start: Positions, end: Positions) -> None:
+    def keys(self, entries: EntryBatch, start: Int64s, end: Int64s) -> None:
         """Count distinct keys, per state and overall, and keep those with the most bytes."""
         ids, first = distinct(entries.data, start, end, entries.group)
         n = len(first)
@@ -250,13 +250,13 @@ class _Meter:
     def keep(
         self,
         what: str,
-        state: str | Positions | None,
+        state: str | Int64s | None,
         entries: EntryBatch,
-        size: Positions,
-        length: Positions | None,
-        group: Positions,
-        start: Positions,
-        end: Positions,
+        size: Int64s,
+        length: Int64s | None,
+        group: Int64s,
+        start: Int64s,
+        end: Int64s,
     ) -> None:
         """Keep the largest items; ``start .. end`` is the key of each, and ``state`` its state, or the name of the state of all."""
         out = np.empty(min(self.task.most, len(size)), dtype=np.int64)
@@ -280,7 +280,7 @@ class _Meter:
 
     # ---- values -------------------------------------------------------------------------------
 
-    def largest_values(self, entries: EntryBatch, start: Positions, end: Positions) -> None:
+    def largest_values(self, entries: EntryBatch, start: Int64s, end: Int64s) -> None:
         """Keep the largest values of all states; ``start .. end`` is the key of each entry."""
         size = entries.value_end - entries.value
         self.keep("value", entries.state, entries, size, None, entries.group, start, end)
@@ -304,7 +304,7 @@ class _Meter:
             self.keep("list", name, entries, size, lists[0], entries.group, start, end)
         self.ages(name, shape, entries, lists)
 
-    def lists(self, shape: StateLayout, entries: EntryBatch) -> tuple[Positions, Positions] | None:
+    def lists(self, shape: StateLayout, entries: EntryBatch) -> tuple[Int64s, Int64s] | None:
         """Return the lengths of lists and the starts of their elements; ``None`` for other states, and for framed bytes, whose elements
         have no recorded ends.
         """
@@ -322,9 +322,7 @@ class _Meter:
 
     # ---- times --------------------------------------------------------------------------------
 
-    def ages(
-        self, name: str, shape: StateLayout, entries: EntryBatch, lists: tuple[Positions, Positions] | None
-    ) -> None:
+    def ages(self, name: str, shape: StateLayout, entries: EntryBatch, lists: tuple[Int64s, Int64s] | None) -> None:
         """Count the times of last access, the first bytes of values with TTL."""
         if not _has_times(shape):
             return
@@ -348,7 +346,7 @@ class _Meter:
         self.put(self.measured.timers, meta.name, self.times(fires, ahead, TIMER_EDGES))
 
     @staticmethod
-    def times(times: Positions, relative: Positions, edges: tuple[int, ...]) -> Times:
+    def times(times: Int64s, relative: Int64s, edges: tuple[int, ...]) -> Times:
         summary = Times(count_spans(relative, edges))
         if len(times):
             summary.first_ms, summary.last_ms = int(times.min()), int(times.max())

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from statetool.kernels.core.arrays import Positions
+from statetool.kernels.core.arrays import Int64s
 
 #: Sizes 0, 1, 2 to 3, 4 to 7, and so on.
 SIZE_CLASSES: Final = 64
@@ -18,7 +18,7 @@ AGE_EDGES: Final = (0, _MINUTE, 60 * _MINUTE, _DAY, 7 * _DAY, 30 * _DAY, 90 * _D
 TIMER_EDGES: Final = (-365 * _DAY, -30 * _DAY, -_DAY, -60 * _MINUTE, *AGE_EDGES)
 
 
-def size_classes(sizes: Positions) -> Positions:
+def size_classes(sizes: Int64s) -> Int64s:
     """Count sizes by their number of binary digits: int64[64]."""
     return np.bincount(np.frexp(sizes.astype(np.float64))[1], minlength=SIZE_CLASSES)
 
@@ -34,7 +34,7 @@ def class_bounds(digits: int) -> tuple[int, int]:
     return (0, 0) if digits == 0 else (1 << digits - 1, (1 << digits) - 1)
 
 
-def count_spans(times: Positions, edges: tuple[int, ...]) -> Positions:
+def count_spans(times: Int64s, edges: tuple[int, ...]) -> Int64s:
     """Count times between edges: int64[len(edges) + 1]; an edge belongs to the span that it begins."""
     return np.bincount(np.searchsorted(np.array(edges), times, side="right"), minlength=len(edges) + 1)
 

@@ -7,7 +7,8 @@ from typing import Final
 import numpy as np
 
 from statetool.formats.keyed.distinct import Hashes
-from statetool.formats.keyed.entries import EntryBatch, Int64s
+from statetool.formats.keyed.entries import EntryBatch
+from statetool.kernels.core.arrays import Int64s
 from statetool.kernels.entries.comparison import hash_spans
 
 #: Up to this number, the count is exact.

@@ -27,7 +27,7 @@ from statetool.entries.keys import split_keys
 from statetool.entries.selection import TIMESTAMP_BYTES
 from statetool.errors import UNREAD, DecodeError, FormatError, SnapshotNotFoundError, StatetoolError, UnsupportedError
 from statetool.formats.keyed.distinct import distinct
-from statetool.formats.keyed.entries import EntryBatch, Int64s
+from statetool.formats.keyed.entries import EntryBatch
 from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.state_meta import StateMetaInfo, check_timers
 from statetool.io.cursor import Cursor
@@ -35,6 +35,7 @@ from statetool.java.hashing.formulas import HashFormula
 from statetool.java.hashing.key_hash import key_groups
 from statetool.java.hashing.keys import KeyHasher, decode_key
 from statetool.java.hashing.possible_keys import nulls_among
+from statetool.kernels.core.arrays import Int64s
 from statetool.serializers.core.base import Serializer
 from statetool.serializers.value_ends import find_ends
 from statetool.tables.kinds.keyed import KeyedTable

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,15 +12,13 @@ import statetool
 from statetool.cli.completion import complete_path
 from statetool.cli.group import Command
 from statetool.cli.options import OUTPUT, CommonOptions, common_options
-from statetool.cli.output import Output, echo_err, utc_time
+from statetool.cli.output import Output, echo_err
+from statetool.cli.snapshot_list import print_records
 from statetool.errors import OptionError, several
 
 if TYPE_CHECKING:
     from statetool.operations.directories.cleanup import CleanUp
 
-_SNAPSHOT_COLUMNS = (
-    "path", "kind", "format", "checkpoint_id", "metadata_version", "time", "own_bytes", "shared_bytes", "complete", "newest",
-)  # fmt: skip
 _CHECKPOINT_COLUMNS = (
     "path", "checkpoint_id", "time", "files", "total_bytes", "new_bytes", "reused_bytes", "reuse", "freed_files", "freed_bytes",
 )  # fmt: skip
@@ -36,14 +33,6 @@ _RETAINED = click.option(
 _CLUSTER = click.option(
     "--cluster", metavar="URL", help="With --delete: refuse if a running job of flink://host:8081 uses ROOT."
 )
-
-
-def print_snapshots(root: str, options: CommonOptions) -> None:
-    """Print every snapshot below a directory."""
-    rows = statetool.list_snapshots(root, rebase=options.rebase)
-    _print(rows, options.output, _SNAPSHOT_COLUMNS)
-    if not options.output.is_json:
-        echo_err(*(f"{row.path}: {row.problem}" for row in rows if not row.complete))
 
 
 @click.command(cls=Command)
@@ -93,7 +82,7 @@ def chain(
             }
         )
         return
-    _print(found.checkpoints, output, _CHECKPOINT_COLUMNS)
+    print_records(found.checkpoints, output, _CHECKPOINT_COLUMNS)
     output.text("")
     output.record(
         {
@@ -162,7 +151,7 @@ def orphans(
     rows = statetool.orphans(
         root, min_age=min_age, retained=retained, ignore_unreadable=ignore_unreadable, rebase=options.rebase
     )
-    _print(rows, options.output, ("path", "size_bytes", "time", "reason"))
+    print_records(rows, options.output, ("path", "size_bytes", "time", "reason"))
     if rows:
         size = sum(r.size_bytes for r in rows)
         echo_err(f"{several(len(rows), 'file')} with {several(size, 'byte')}; nothing was deleted")
@@ -171,14 +160,14 @@ def orphans(
 
 def _restore(root: str, trash_id: str, output: Output) -> None:
     rows = statetool.restore_deleted(root, trash_id)
-    _print(rows, output, ("path", "size_bytes", "time"))
+    print_records(rows, output, ("path", "size_bytes", "time"))
     echo_err(f"{several(len(rows), 'file')} restored")
 
 
 def _print_clean_up(done: CleanUp, root: str, output: Output) -> None:
     """Print the moved files. Exit with 1 if some files were kept."""
     echo_err(f"read the snapshots in {', '.join(done.directories)}")
-    _print(done.moved, output, ("path", "size_bytes", "time", "reason"))
+    print_records(done.moved, output, ("path", "size_bytes", "time", "reason"))
     if done.moved:
         size = sum(row.size_bytes for row in done.moved)
         echo_err(
@@ -190,11 +179,3 @@ def _print_clean_up(done: CleanUp, root: str, output: Output) -> None:
     if done.kept:
         echo_err(*(f"kept: {row.path} ({row.reason})" for row in done.kept))
         sys.exit(1)
-
-
-def _print(rows: Sequence[Any], output: Output, columns: Sequence[str]) -> None:
-    """Print records. Text output shows times in ISO 8601."""
-    if output.is_json:
-        output.rows(rows)
-        return
-    output.rows([{**asdict(r), "time": utc_time(r.modified_ms)} for r in rows], columns=columns)

@@ -110,7 +110,7 @@ def ls(options: CommonOptions, path: str) -> None:
         print_jobs(path, options)
         return
     if not options.latest and not is_snapshot(path):
-        from statetool.cli.operate.directories import print_snapshots
+        from statetool.cli.snapshot_list import print_snapshots
 
         print_snapshots(path, options)
         return

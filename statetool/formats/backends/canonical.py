@@ -18,11 +18,11 @@ import numpy.typing as npt
 from statetool.errors import FormatError, StatetoolError
 from statetool.formats.compression import read_chunks, stream_chunks
 from statetool.formats.heap.walk import NUMBER_BYTES, read_heap
-from statetool.formats.keyed.entries import EntryBatch, Int64s, Region, locate
+from statetool.formats.keyed.entries import EntryBatch, Region, locate
 from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.keyed.ranges import KeyGroupRange, adjacent
 from statetool.formats.stream import OpenStream, Stream
-from statetool.kernels.core.arrays import frozen
+from statetool.kernels.core.arrays import Int64s, frozen
 from statetool.kernels.entries.walk import FULL, WALK_MESSAGES, KeyGroups, Rows, StateRuns, index_entries, rows_at, walk
 
 WINDOW_BYTES: Final = 32 << 20

@@ -16,11 +16,12 @@ from typing import Final
 import numpy as np
 
 from statetool.errors import StatetoolError
+from statetool.formats.backends.column_families import family_name
 from statetool.formats.backends.native import batch_of_slices, key_finder, key_ranges
 from statetool.formats.keyed.distinct import Hashes, changed_ids, mix_hashes
-from statetool.formats.keyed.entries import EntryBatch, Int64s
+from statetool.formats.keyed.entries import EntryBatch
 from statetool.formats.keyed.header import KeyedHeader
-from statetool.formats.rocksdb.database import family_name, open_database
+from statetool.formats.rocksdb.database import open_database
 from statetool.formats.rocksdb.files import DatabaseFiles
 from statetool.formats.rocksdb.manifest import TableFile, UnsupportedManifestError
 from statetool.formats.rocksdb.slices import NO_ENTRIES, Slice
@@ -28,7 +29,7 @@ from statetool.formats.rocksdb.table_file import SortedTable
 from statetool.formats.rocksdb.table_runs import Run, merge_runs
 from statetool.formats.rocksdb.tables import Tables, range_bounds, runs_between
 from statetool.formats.stream import Stream
-from statetool.kernels.core.arrays import Bytes, Mask, frozen
+from statetool.kernels.core.arrays import Bytes, Int64s, Mask, frozen
 from statetool.kernels.core.words import copy_ranges
 from statetool.kernels.entries.comparison import hash_spans
 
@@ -117,7 +118,7 @@ def changed_entries(
     if len(sides) < len(databases):
         return None
     for database in databases:
-        database.check_states(m.name for m in header.states)
+        database.check_families(family_name(m.name) for m in header.states)
     ranges: list[tuple[bytes, bytes, dict[int, _Pair]]] = []
     try:
         for low, high in key_ranges(key_groups, None, prefix):

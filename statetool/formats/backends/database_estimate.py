@@ -20,7 +20,8 @@ from itertools import islice
 from typing import Final
 
 from statetool.errors import FormatError
-from statetool.formats.rocksdb.files import DatabaseFiles, OwnedDatabase
+from statetool.formats.backends.column_families import OwnedDatabase
+from statetool.formats.rocksdb.files import DatabaseFiles
 from statetool.formats.rocksdb.manifest import TableFile, UnsupportedManifestError, open_manifest, table_streams
 from statetool.formats.rocksdb.table_properties import TableProperties, read_properties
 from statetool.formats.stream import Stream, read_parts

@@ -5,22 +5,21 @@ sampled change can be read with it to its end, every key hashes to the key group
 chance, and no other type passes as well.
 
 Some types have the same bytes and the same hash codes: Long, Double and Date; Int and Float; Short and Char up to 32767. If all keys could
-be of the other type as well, neither is accepted (:mod:`statetool.formats.keyed.key_doubt`).
+be of the other type as well, neither is accepted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import log2
-from typing import Final
+from typing import Any, Final
 
 from statetool.errors import StatetoolError, UndescribedClassError, UnknownSerializerError
 from statetool.formats.changelog.deltas import deltas_of
 from statetool.formats.key_groups import key_group_for
 from statetool.formats.keyed.header import CURRENT_VERSION, KeyedHeader
-from statetool.formats.keyed.key_doubt import other_type
 from statetool.formats.state_meta import PRIORITY_QUEUE, StateMetaInfo
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
@@ -29,6 +28,10 @@ from statetool.serializers.core.base import Serializer
 from statetool.serializers.table import snapshot_reader
 from statetool.serializers.typeutils.tuples import TupleSerializer
 
+#: Total bits and fraction bits of the floating-point type with which an integer type can be confused.
+_FLOATS: Final = {"Long": ("Double", 64, 52), "Int": ("Float", 32, 23)}
+#: Milliseconds of 1973 to 2286: plausible for dates, unlikely for other numbers.
+_DATES_MS: Final = (10**11, 10**13)
 _BASE: Final = "org.apache.flink.api.common.typeutils.base."
 _TUPLE: Final = "org.apache.flink.api.java.typeutils.runtime.TupleSerializerSnapshot"
 _ALSO_IN_TUPLES: Final = ("String", "Long", "Int", "Short", "Byte", "Boolean", "Char")
@@ -151,3 +154,38 @@ def _value_fits(meta: StateMetaInfo, delta: bytes) -> bool:
     except StatetoolError:
         return False
     return c.left == 0
+
+
+def other_type(candidate: Serializer, keys: Sequence[Any]) -> str | None:
+    """Return the types that the keys could have, as text; ``None`` if only ``candidate`` fits."""
+    if isinstance(candidate, TupleSerializer):
+        for i, field in enumerate(candidate.nested):
+            other = other_type(field, [key[i] for key in keys])
+            if other is not None:
+                return f"{other} (f{i} of a tuple)"
+        return None
+    name = candidate.type_name
+    if name in _FLOATS:
+        other, bits, fraction = _FLOATS[name]
+        if _may_be_floats(keys, bits, fraction):
+            return f"{name} or {other}"
+    if name == "Long" and all(_DATES_MS[0] <= key < _DATES_MS[1] for key in keys):
+        return "Long or Date"
+    if name == "Short" and all(key >= 0 and chr(key).isprintable() for key in keys):
+        return "Short or Char"
+    return None
+
+
+def _may_be_floats(keys: Iterable[int], bits: int, fraction: int) -> bool:
+    plausible = False
+    infinite = ((1 << (bits - 1 - fraction)) - 1) << fraction
+    java_nan = infinite | 1 << (fraction - 1)
+    for key in keys:
+        unsigned = key & ((1 << bits) - 1)
+        magnitude = unsigned & ((1 << (bits - 1)) - 1)
+        if magnitude > infinite and unsigned != java_nan:
+            return False
+        if 1 < magnitude < 1 << fraction:
+            return False
+        plausible = plausible or magnitude > 1
+    return plausible

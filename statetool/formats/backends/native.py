@@ -23,10 +23,11 @@ from typing import Final
 import numpy as np
 
 from statetool.errors import StatetoolError
+from statetool.formats.backends.column_families import family_name
 from statetool.formats.keyed.complete import complete_keys
 from statetool.formats.keyed.entries import EntryBatch, RebuiltBatch
 from statetool.formats.keyed.header import KeyedHeader
-from statetool.formats.rocksdb.database import begin_database, family_name, open_database
+from statetool.formats.rocksdb.database import begin_database, open_database
 from statetool.formats.rocksdb.files import DatabaseFiles
 from statetool.formats.rocksdb.slices import Slice
 from statetool.formats.rocksdb.tables import Prefixes, TableSlices
@@ -86,15 +87,16 @@ def read_native(
     ids = {m.name: i for i, m in enumerate(header.states)}
     state_ids = [ids[name] for name in states if name in ids]
     database = open_database(files)
-    database.check_states(ids)
+    database.check_families(map(family_name, ids))
     together = max(1, len(state_ids)) if whole_keys else 1
     limit, ahead_bytes = max(_LEAST_SLICE, batch_bytes // together), AHEAD_BYTES // together
     key_of = key_finder(header.key, prefix)
     ranges = list(key_ranges(key_groups, keys, prefix))
-    database.prefetch((header.states[i].name for i in state_ids), ranges)
+    database.prefetch((family_name(header.states[i].name) for i in state_ids), ranges)
     for low, high in ranges:
         slices = {
-            i: database.slices(header.states[i].name, low, high, limit, ahead_bytes=ahead_bytes) for i in state_ids
+            i: database.slices(family_name(header.states[i].name), low, high, limit, ahead_bytes=ahead_bytes)
+            for i in state_ids
         }
         tables = [part for part in slices.values() if isinstance(part, TableSlices)]
         if whole_keys:
@@ -165,14 +167,14 @@ def read_keys(
     if not keys:
         return
     database = open_database(files)
-    database.check_states(m.name for m in header.states)
+    database.check_families(family_name(m.name) for m in header.states)
     limit = max(_LEAST_SLICE, BATCH_BYTES // max(1, len(header.states)))
     ranges = list(key_ranges({group for group, _ in keys}, None, prefix))
-    database.prefetch((m.name for m in header.states), ranges)
+    database.prefetch((family_name(m.name) for m in header.states), ranges)
     for i, meta in enumerate(header.states):
         prefixes = key_prefixes(keys, prefix, timers=meta.kind == "timers")
         for low, high in ranges:
-            slices = database.slices(meta.name, low, high, limit, prefixes)
+            slices = database.slices(family_name(meta.name), low, high, limit, prefixes)
             yield from map(partial(_batch_of_slice, i, prefix, database.name), slices)
 
 

@@ -14,9 +14,10 @@ import numpy.typing as npt
 
 from statetool.errors import FormatError, UnsupportedError
 from statetool.formats.keyed.distinct import distinct
-from statetool.formats.keyed.entries import E, EntryBatch, Int64s, RebuiltBatch, stack
+from statetool.formats.keyed.entries import E, EntryBatch, RebuiltBatch, stack
 from statetool.formats.state_meta import StateMetaInfo
 from statetool.io.cursor import Cursor
+from statetool.kernels.core.arrays import Int64s
 from statetool.kernels.entries.delta_codes import APPEND, CLEAR, MERGE, PUT, REMOVE
 from statetool.kernels.entries.distinct import hash_ranges
 

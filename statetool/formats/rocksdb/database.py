@@ -1,6 +1,6 @@
-"""Open RocksDB databases of snapshots, with the reader of statetool or, if a file uses a feature it does not support, with RocksDB itself.
+"""Open databases with the reader of this package or, if a file uses a feature that it does not support, with RocksDB itself.
 
-A process keeps a few open, so that the splits of one handle share one.
+A process keeps a few open, so that the reads of one database share it.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ class Database:
                 self._rocks = RocksDatabase(self._files)
             return self._rocks
 
-    def check_states(self, states: Iterable[str]) -> None:
-        """Raise an error unless there is a column family for each state, and no other.
+    def check_families(self, expected: Iterable[str]) -> None:
+        """Raise an error unless there is a column family of each name, and no other.
 
         Raises
         ------
@@ -59,21 +59,21 @@ class Database:
             With their names.
         """
         families = self._by_rocksdb().column_families if self.tables is None else self.tables.families
-        stored, expected = set(families) - {_DEFAULT}, set(map(family_name, states))
-        if stored != expected:
+        stored, named = set(families) - {_DEFAULT}, set(expected)
+        if stored != named:
             raise FormatError(
-                f"the database has the column families {_listed(stored - expected)} that the header does not name, and lacks "
-                f"{_listed(expected - stored)}"
+                f"the database has the column families {_listed(stored - named)} that the header does not name, and lacks "
+                f"{_listed(named - stored)}"
             ).at(file=self.name)
 
-    def prefetch(self, states: Iterable[str], ranges: Sequence[tuple[bytes, bytes]]) -> None:
-        """Fetch concurrently what :meth:`slices` reads from an object store to open the files of states for ranges of keys."""
+    def prefetch(self, families: Iterable[str], ranges: Sequence[tuple[bytes, bytes]]) -> None:
+        """Fetch concurrently what :meth:`slices` reads from an object store to open the files of column families for ranges of keys."""
         if self.tables is not None:
-            prefetch(self.tables.opening_parts(map(family_name, states), ranges))
+            prefetch(self.tables.opening_parts(families, ranges))
 
     def slices(
         self,
-        state: str,
+        family: str,
         low: bytes,
         high: bytes,
         limit: int,
@@ -81,7 +81,7 @@ class Database:
         *,
         ahead_bytes: int = AHEAD_BYTES,
     ) -> Iterable[Slice]:
-        """Return the entries of a state with keys from ``low`` (inclusive) to ``high`` (exclusive), about ``limit`` bytes at a time.
+        """Return the entries of a column family with keys from ``low`` (inclusive) to ``high`` (exclusive), about ``limit`` bytes at a time.
 
         Parameters
         ----------
@@ -95,17 +95,16 @@ class Database:
         FormatError
             Damaged files.
         """
-        column_family = family_name(state)
         if self.tables is not None:
             try:
-                tables = self.tables.open_range(column_family, low, high)
+                tables = self.tables.open_range(family, low, high)
             except UnsupportedManifestError:
                 pass
             else:
                 if prefixes is not None:
                     tables = [(file, table.restricted(prefixes.wanted(table))) for file, table in tables]
                 return TableSlices(tables, low, high, limit, ahead_bytes)
-        return self._by_rocksdb().slices(column_family, low, high, limit)
+        return self._by_rocksdb().slices(family, low, high, limit)
 
 
 def _check_names(files: DatabaseFiles) -> None:
@@ -114,11 +113,6 @@ def _check_names(files: DatabaseFiles) -> None:
         if name in seen or not name or "/" in name or "\\" in name or name in (".", ".."):
             raise FormatError(f"{name!r} is not the name of one file of a database").at(file=files.name)
         seen.add(name)
-
-
-def family_name(state: str) -> str:
-    """Return the name of a state's column family: Java writes a lone surrogate as a question mark."""
-    return state.encode("utf-8", "replace").decode()
 
 
 def _listed(names: set[str]) -> str:
@@ -232,7 +226,7 @@ def open_database(files: DatabaseFiles) -> Database:
 
 
 def _identity(files: DatabaseFiles) -> object:
-    """Return a value that changes if a local file is replaced, and when snapshots with remote files are opened again."""
+    """Return a value that changes if a local file is replaced, and when remote files may have changed."""
     is_far = any(s.is_far for _, s in files.files)
     return files, tuple(_stamp(s) for _, s in files.files), small_files.generation() if is_far else 0
 

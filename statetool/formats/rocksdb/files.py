@@ -1,4 +1,4 @@
-"""Files of a RocksDB database, as named in a snapshot."""
+"""Files of a database, wherever each of them lies."""
 
 from __future__ import annotations
 
@@ -35,12 +35,3 @@ class DatabaseFiles:
         first = [s for name, s in self.files if name == "CURRENT" or name.startswith("MANIFEST-")]
         tables = [s for name, s in self.files if name.endswith(".sst")] if self.are_small else []
         return [*((stream, 0, stream.size_bytes) for stream in first), *whole(tables)]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OwnedDatabase:
-    """The database of a subtask; ``key_groups`` are those that belong to it, and ``prefix`` the bytes of a key group in keys."""
-
-    files: DatabaseFiles
-    key_groups: range
-    prefix: int

@@ -1,9 +1,9 @@
-"""RocksDB databases opened read-only on local disk with ``rocksdict``: those that the reader of statetool does not support.
+"""RocksDB databases opened read-only on local disk with ``rocksdict``: those that the reader of this package does not support.
 
-The files of a snapshot are placed in a folder under the names that the snapshot gives them: local files as links, others as copies. Once
+The files are placed in a folder under their names in the database: local files as links, others as copies. Once
 the database is open the folder is removed; the open files stay readable.
 
-Flink's merge operator joins list operands by a comma (``StringAppendTESTOperator``), in every column family. The snapshot's OPTIONS file
+The merge operator joins operands by a comma (``StringAppendTESTOperator``), in every column family. The database's OPTIONS file
 names it too, but also directories and limits of the machine that wrote it, so a generated options file is used instead.
 
 rocksdict ends an iteration at an error in the same way as at the end, so the status is checked after each iteration.
@@ -159,7 +159,7 @@ def _rocksdict() -> Any:
 
 
 class _RocksErrors:
-    """Convert errors of RocksDB to those of statetool, with the file names of the snapshot."""
+    """Convert errors of RocksDB to those of statetool, with the names of the original files."""
 
     def __init__(self, name: str, paths: dict[str, str], metadata_file: str) -> None:
         self.name = name

@@ -31,7 +31,7 @@ _NEW_FILES: Final = {7, 100, 102, 103}
 _COLUMN_FAMILY, _ADD_FAMILY, _DROP_FAMILY = 200, 201, 202
 _MAY_BE_IGNORED: Final = 1 << 13
 _DATABASE_ID, _PERSISTS_TIMESTAMPS = _MAY_BE_IGNORED + 1, _MAY_BE_IGNORED + 9
-#: Additions and deletions of write-ahead logs, which snapshots do not have.
+#: Additions and deletions of write-ahead logs, which checkpoints of a database do not have.
 _LOGS: Final = {_MAY_BE_IGNORED + n for n in (4, 5, 7, 8)}
 _NEW_FILE_END, _OLDEST_BLOB_FILE, _PATH_ID = 1, 4, 65
 #: Properties of a file that are not those of its changed copy: its checksum, unique id, and the size of the part after the data blocks.
@@ -119,7 +119,7 @@ class Manifest:
         FormatError
             Damaged.
         UnsupportedManifestError
-            A feature that Flink's RocksDB does not write.
+            A feature that this package does not support.
         """
         manifest = cls()
         for record in _records(data):
@@ -239,7 +239,7 @@ def open_manifest(database: str, streams: Mapping[str, Stream], manifest: str, d
     FormatError
         The manifest is damaged, or a file is missing or has another size.
     UnsupportedManifestError
-        A feature that Flink's RocksDB does not write.
+        A feature that this package does not support.
     """
     try:
         content = Manifest.read(data)

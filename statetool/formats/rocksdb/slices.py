@@ -8,13 +8,12 @@ from typing import Final
 
 import numpy as np
 
-from statetool.formats.keyed.entries import Int64s
-from statetool.kernels.core.arrays import Bytes, frozen
+from statetool.kernels.core.arrays import Bytes, Int64s, frozen
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slice:
-    """Adjacent entries of one column family, in order, one after another in ``data``: key (with key group), value, key, value.
+    """Adjacent entries of one column family, in order, one after another in ``data``: key, value, key, value.
 
     The ranges are int64[n]. A value starts at the end of its key. ``data`` may contain more. ``final``: no more entries follow.
     """

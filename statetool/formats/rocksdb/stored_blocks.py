@@ -12,9 +12,8 @@ import cramjam
 import numpy as np
 
 from statetool.errors import FormatError, UnsupportedError
-from statetool.formats.keyed.entries import Int64s
 from statetool.formats.stream import Stream
-from statetool.kernels.core.arrays import Bytes, frozen
+from statetool.kernels.core.arrays import Bytes, Int64s, frozen
 from statetool.kernels.rocksdb.blocks import TRAILER_BYTES, plain_sizes
 from statetool.kernels.rocksdb.checksums import first_bad_block
 from statetool.kernels.rocksdb.snappy import plain_blocks

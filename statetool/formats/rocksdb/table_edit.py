@@ -18,7 +18,6 @@ import cramjam
 import numpy as np
 
 from statetool.errors import UnsupportedError
-from statetool.formats.keyed.entries import Int64s
 from statetool.formats.rocksdb.manifest import varint
 from statetool.formats.rocksdb.table_file import (
     FOOTER_BYTES,
@@ -33,7 +32,7 @@ from statetool.formats.rocksdb.table_file import (
 )
 from statetool.formats.rocksdb.table_runs import PlainBlocks, Run, read_runs
 from statetool.formats.stream import OpenStream
-from statetool.kernels.core.arrays import Bytes, Mask, frozen
+from statetool.kernels.core.arrays import Bytes, Int64s, Mask, frozen
 from statetool.kernels.rocksdb.blocks import TRAILER_BYTES, encode_index
 from statetool.kernels.rocksdb.checksums import checksum_of_block
 from statetool.kernels.rocksdb.merge import DELETION, MERGE, SINGLE_DELETION

@@ -1,7 +1,7 @@
 """RocksDB's block-based table files (``.sst``), format versions 0 to 5, read by kernels.
 
 A file consists of blocks, each with a trailer (u8 compression, u32 checksum), and a footer of 53 bytes: u8 checksum type, varint offset and
-size of the metaindex block and of the index block, padding, u32 format version, u64 magic number, little-endian. (Version 0, of Flink 1.13,
+size of the metaindex block and of the index block, padding, u32 format version, u64 magic number, little-endian. (Version 0,
 has 48 bytes with another magic number, and lacks checksum type and version.) The metaindex names the properties and other meta blocks. The
 index has for each data block a key that does not sort before its last one.
 
@@ -20,12 +20,11 @@ from typing import Final
 import numpy as np
 
 from statetool.errors import FormatError
-from statetool.formats.keyed.entries import Int64s
 from statetool.formats.rocksdb.manifest import UnsupportedManifestError
 from statetool.formats.rocksdb.stored_blocks import Reader, StoredBlocks, joined_ranges, uncompress
 from statetool.formats.stream import OpenStream, Part, ReadAhead, Stream, tail_range
 from statetool.io.cursor import Cursor
-from statetool.kernels.core.arrays import Bytes, Mask, frozen
+from statetool.kernels.core.arrays import Bytes, Int64s, Mask, frozen
 from statetool.kernels.core.codes import OK
 from statetool.kernels.rocksdb.blocks import BAD_SHARED, BLOCK_MESSAGES, TRAILER_BYTES, decode_index, read_varint
 from statetool.kernels.rocksdb.checksums import CRC32C, XXH3

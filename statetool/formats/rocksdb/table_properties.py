@@ -14,10 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from statetool.errors import FormatError
-from statetool.formats.keyed.entries import Int64s
 from statetool.formats.rocksdb.table_file import FOOTER_BYTES, MAGIC, OLD_MAGIC
 from statetool.formats.stream import Stream, read_parts
-from statetool.kernels.core.arrays import Bytes, frozen
+from statetool.kernels.core.arrays import Bytes, Int64s, frozen
 from statetool.kernels.core.codes import OK
 from statetool.kernels.rocksdb.blocks import (
     BLOCK_MESSAGES,
@@ -29,7 +28,7 @@ from statetool.kernels.rocksdb.blocks import (
 )
 from statetool.kernels.rocksdb.checksums import CRC32C, XXH3, first_bad_block
 
-#: Properties and metaindex of Flink's files have about 1 KiB.
+#: Properties and metaindex usually have about 1 KiB.
 TAIL_BYTES: Final = 4 << 10
 _OLD_FOOTER: Final = 48
 _TAG_BYTES: Final = 8

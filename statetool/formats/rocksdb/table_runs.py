@@ -10,11 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from statetool.errors import FormatError
-from statetool.formats.keyed.entries import Int64s
 from statetool.formats.rocksdb.slices import Slice
 from statetool.formats.rocksdb.stored_blocks import uncompress
 from statetool.formats.rocksdb.table_file import TAG_BYTES, SortedTable
-from statetool.kernels.core.arrays import Bytes, frozen
+from statetool.kernels.core.arrays import Bytes, Int64s, frozen
 from statetool.kernels.core.codes import OK
 from statetool.kernels.core.words import copy_ranges
 from statetool.kernels.rocksdb.blocks import BLOCK_MESSAGES, decode_blocks, encode_block, measure_blocks

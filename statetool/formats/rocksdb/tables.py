@@ -17,14 +17,13 @@ from typing import Final
 import numpy as np
 
 from statetool.errors import FormatError
-from statetool.formats.keyed.entries import Int64s
 from statetool.formats.rocksdb.files import DatabaseFiles
 from statetool.formats.rocksdb.manifest import TableFile, open_manifest, table_streams
 from statetool.formats.rocksdb.slices import NO_ENTRIES, Slice
 from statetool.formats.rocksdb.table_file import SortedTable, tail_of
 from statetool.formats.rocksdb.table_runs import PlainBlocks, Run, read_runs
 from statetool.formats.stream import Part, prefetch, whole
-from statetool.kernels.core.arrays import Bytes, Mask, frozen
+from statetool.kernels.core.arrays import Bytes, Int64s, Mask, frozen
 
 _MOST_TABLES: Final = 32
 _CUTS: Final = 16

@@ -7,12 +7,13 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from statetool.errors import FormatError, StatetoolError
-from statetool.formats.keyed.entries import Int64s, RebuiltBatch
+from statetool.formats.keyed.entries import RebuiltBatch
 from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.keyed.ranges import BATCH_BYTES, KeyGroupRange
 from statetool.formats.stream import OpenStream
 from statetool.formats.timers.raw_timers import TIMESTAMP_BYTES, parse_raw_timers
 from statetool.io.cursor import Cursor
+from statetool.kernels.core.arrays import Int64s
 from statetool.kernels.core.codes import MESSAGES, OK
 from statetool.kernels.entries.timers import flip_timers
 from statetool.kernels.values.elements import element_positions

@@ -6,12 +6,12 @@ Follows ``TypeExtractor`` of Flink 1.20 and 2.3, method by method: ``createTypeI
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from statetool.java.classes.avro_schemas import schema_constant
-from statetool.java.classes.bytecode import enum_constants
+from statetool.java.classes.bytecode import INVOKEVIRTUAL, NEW, PUTSTATIC, constant, enum_constants, instructions
 from statetool.java.classes.class_file import ABSTRACT, FINAL, INTERFACE, PUBLIC, STATIC, TRANSIENT, ClassFile, Member
 from statetool.java.classes.class_path import ClassPath
 from statetool.java.classes.library_types import FIELDLESS, is_never_pojo, library_type
@@ -26,6 +26,7 @@ from statetool.java.classes.signatures import (
 from statetool.types.java import PRIMITIVES
 from statetool.types.type_information import SIMPLE, TypeInformation, kryo, simple, unknown
 
+_PARSER: Final = "org.apache.avro.Schema$Parser"
 TYPE_INFO: Final = "org.apache.flink.api.common.typeinfo.TypeInfo"
 _TYPES: Final = "org.apache.flink.types."
 _TUPLE: Final = "org.apache.flink.api.java.tuple.Tuple"
@@ -546,3 +547,39 @@ def _property_name(method: str) -> str:
     if not method.endswith("_$eq"):
         return lower.replace("_", "")
     return f"{lower.removesuffix('_$eq').replace('_', '')}_$eq"
+
+
+def schema_constant(cls: ClassFile) -> str | None:
+    """Return the text of a generated class's schema, ``None`` if its static initializer does not parse it as generated code does.
+
+    Raises
+    ------
+    FormatError
+        The static initializer is damaged.
+    """
+    initializer = next((m.code for m in cls.methods if m.name == "<clinit>"), b"")
+    texts: list[str] | None = None
+    parsed: str | None = None
+    for operation, operands in instructions(initializer):
+        if operation == NEW:
+            texts, parsed = ([] if cls.constants.class_name(operands.u2()) == _PARSER else None), None
+        elif operation == INVOKEVIRTUAL:
+            called = cls.constants.member(operands.u2())
+            # A long schema comes in several texts.
+            parsed = "".join(texts) if texts and (called.owner, called.name) == (_PARSER, "parse") else None
+            texts = None
+        elif operation == PUTSTATIC:
+            if parsed is not None and cls.constants.member(operands.u2()).name == "SCHEMA$":
+                return parsed if _is_record(parsed) else None
+            parsed = None
+        elif texts is not None and isinstance(text := constant(operation, operands, cls.constants), str):
+            texts.append(text)
+    return None
+
+
+def _is_record(text: str) -> bool:
+    try:
+        schema = json.loads(text)
+    except json.JSONDecodeError:
+        return False
+    return isinstance(schema, dict) and schema.get("type") == "record"

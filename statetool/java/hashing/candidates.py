@@ -13,9 +13,9 @@ from typing import Final
 
 import numpy as np
 
-from statetool.formats.keyed.entries import Int64s
 from statetool.java.hashing.formulas import class_fields
 from statetool.java.hashing.key_hash import key_groups
+from statetool.kernels.core.arrays import Int64s
 from statetool.serializers.avro.serializer import AvroSerializer
 from statetool.serializers.core.base import Serializer
 from statetool.serializers.typeutils.enums import EnumSerializer

@@ -10,9 +10,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from statetool.formats.keyed.entries import Int64s
 from statetool.io.cursor import Cursor
-from statetool.kernels.core.arrays import Bytes
+from statetool.kernels.core.arrays import Bytes, Int64s
 from statetool.kernels.core.codes import check
 from statetool.kernels.values import encode
 from statetool.kernels.values.decode_fixed import load_fixed

@@ -6,12 +6,11 @@ from typing import Any
 
 from statetool.errors import DecodeError, StatetoolError
 from statetool.formats.keyed.distinct import distinct
-from statetool.formats.keyed.entries import Int64s
 from statetool.io.cursor import Cursor
 from statetool.java.hashing.formulas import HashFormula, hash_serializer
 from statetool.java.hashing.key_hash import hash_keys, is_number
 from statetool.java.hashing.vector_hash import hash_pojos
-from statetool.kernels.core.arrays import Bytes
+from statetool.kernels.core.arrays import Bytes, Int64s
 from statetool.serializers.core.base import Serializer
 from statetool.serializers.value_ends import find_ends
 

@@ -16,8 +16,7 @@ from typing import Final
 import numpy as np
 
 from statetool.errors import OptionError
-from statetool.formats.keyed.entries import Int64s
-from statetool.kernels.core.arrays import Bytes
+from statetool.kernels.core.arrays import Bytes, Int64s
 from statetool.serializers.core.base import Serializer
 from statetool.serializers.core.simple import SimpleSerializer
 from statetool.serializers.kryo.serializer import KryoSerializer

@@ -10,10 +10,9 @@ from typing import Final
 
 import numpy as np
 
-from statetool.formats.keyed.entries import Int64s
 from statetool.java.hashing.formulas import HashedSerializer
 from statetool.java.hashing.key_hash import hash_keys
-from statetool.kernels.core.arrays import Bytes
+from statetool.kernels.core.arrays import Bytes, Int64s
 from statetool.kernels.core.codes import OK
 from statetool.kernels.values.skip import skip_many
 from statetool.kernels.values.skip_program import compile_skip

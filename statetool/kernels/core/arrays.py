@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 Bytes = npt.NDArray[np.uint8]
-Positions = npt.NDArray[np.int64]
+Int64s = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 

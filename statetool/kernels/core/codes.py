@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from statetool.errors import DecodeError
 
 if TYPE_CHECKING:
-    from statetool.kernels.core.arrays import Mask, Positions
+    from statetool.kernels.core.arrays import Int64s, Mask
 
 OK: Final = 0
 TRUNCATED: Final = 1
@@ -94,7 +94,7 @@ def coded_error(code: int) -> DecodeError:
     return DecodeError(message, hint=hint)
 
 
-def check(result: tuple[int, int], pos: Positions) -> None:
+def check(result: tuple[int, int], pos: Int64s) -> None:
     """Raise the error for a kernel's result, unless it is ``OK``.
 
     Parameters
@@ -114,7 +114,7 @@ def check(result: tuple[int, int], pos: Positions) -> None:
         raise coded_error(int(code)).at(offset=int(pos[index]))
 
 
-def refuse(bad: Mask, code: int, pos: Positions) -> None:
+def refuse(bad: Mask, code: int, pos: Int64s) -> None:
     """Raise the error of ``code`` for the first value marked in ``bad`` bool[n], if any.
 
     Raises

@@ -30,6 +30,8 @@ import numpy as np
 from statetool.kernels.core import kept, numba_private
 
 _LOCK: Final = threading.RLock()
+#: Kernels are named from here: ``entries.walk.match_range``.
+_PACKAGE: Final = "statetool.kernels."
 
 
 class InterpretBudget(NamedTuple):
@@ -64,7 +66,7 @@ class Kernel:
     def __init__(self, function: Callable[..., Any], *, inline: bool = False) -> None:
         update_wrapper(self, function)
         self.function = function
-        self.name = f"{function.__module__.rpartition('.')[2]}.{function.__qualname__}"
+        self.name = f"{function.__module__.removeprefix(_PACKAGE)}.{function.__qualname__}"
         self.inline = inline
         self._run: Callable[..., Any] | None = None
         self._seconds = 0.0
@@ -115,7 +117,7 @@ def inlined(function: Callable[..., Any]) -> Kernel:
     return Kernel(function, inline=True)
 
 
-def read_soon(data, p):  # type: ignore[no-untyped-def]
+def read_soon(data, p):
     """Prefetch ``data[p]``, where ``p`` may be outside the array; only compiled code does.
 
     This hides memory latency when accesses are far apart: the processor does not run the loads of a loop ahead far enough if the loop also

@@ -7,7 +7,7 @@ Processes that share a folder do not compile the same code at the same time: one
 Code is looked up in these folders, in this order:
 
 - the folder that ``STATETOOL_KERNELS`` names (the output of ``statetool kernels --build``, shipped to where it is needed),
-- ``compiled`` next to this module (also inside a zip),
+- ``compiled`` in the package of kernels (also inside a zip),
 - the user's folder: ``NUMBA_CACHE_DIR`` if set, otherwise the user's cache folder, otherwise a private folder below the temporary folder.
 
 Newly compiled code is cached in the user's folder. Nothing is cached with ``STATETOOL_PLAIN=numba``.
@@ -29,10 +29,12 @@ from statetool.io.cache import cache_folders, writable
 from statetool.io.switches import is_plain
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from importlib.resources.abc import Traversable
 
 VARIABLE: Final = "STATETOOL_KERNELS"
 SUFFIX: Final = ".kernel"
+_KERNELS: Final = "statetool.kernels"
 #: How long a process waits for another process that compiles the same code, and how often it checks, in seconds.
 _MOST_WAITING: Final = 60.0
 _LOOK_AGAIN: Final = 0.02
@@ -42,9 +44,8 @@ _LOOK_AGAIN: Final = 0.02
 def stamp() -> str:
     """Return the name of the folder of compiled code, derived from sources, Python and numba."""
     digest = hashlib.sha256()
-    here = importlib.resources.files(__package__)
-    for source in sorted((f for f in here.iterdir() if f.name.endswith(".py")), key=lambda f: f.name):
-        digest.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
+    for name, source in sorted(_sources(importlib.resources.files(_KERNELS))):
+        digest.update(name.encode() + b"\0" + source + b"\0")
     return f"{digest.hexdigest()[:16]}-{sys.implementation.cache_tag}-numba-{importlib.metadata.version('numba')}"
 
 
@@ -55,7 +56,7 @@ def folders() -> tuple[Traversable, ...]:
         return ()
     named = os.environ.get(VARIABLE)
     shipped: list[Traversable] = [Path(named).absolute()] if named else []
-    shipped.append(importlib.resources.files(__package__) / "compiled")
+    shipped.append(importlib.resources.files(_KERNELS) / "compiled")
     return tuple(base / stamp() for base in (*shipped, *_own_folders()))
 
 
@@ -78,6 +79,15 @@ def names() -> frozenset[str]:
         if folder.is_dir():
             kernels |= {f.name.rpartition("-")[0] for f in folder.iterdir() if f.name.endswith(SUFFIX)}
     return frozenset(kernels)
+
+
+def _sources(folder: Traversable, prefix: str = "") -> Iterator[tuple[str, bytes]]:
+    """Yield the modules of a folder and of the packages in it."""
+    for entry in folder.iterdir():
+        if entry.name.endswith(".py"):
+            yield prefix + entry.name, entry.read_bytes()
+        elif (entry / "__init__.py").is_file():
+            yield from _sources(entry, f"{prefix}{entry.name}/")
 
 
 def _own_folders() -> list[Path]:

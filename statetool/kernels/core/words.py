@@ -13,7 +13,7 @@ AHEAD: Final = 24
 
 
 @inlined
-def word_at(data, p):  # type: ignore[no-untyped-def]
+def word_at(data, p):
     """Return the eight bytes from ``p`` (uint64) on as one number, which compares like the bytes."""
     word = np.uint64(0)
     for k in range(8):
@@ -22,7 +22,7 @@ def word_at(data, p):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def copy_word(source, p, out, o):  # type: ignore[no-untyped-def]
+def copy_word(source, p, out, o):
     """Copy eight bytes; ``p`` and ``o`` are uint64."""
     word = np.uint64(0)
     for k in range(8):
@@ -32,7 +32,7 @@ def copy_word(source, p, out, o):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def copy_bytes(source, start, size, out, o):  # type: ignore[no-untyped-def]
+def copy_bytes(source, start, size, out, o):
     """Copy ``size`` bytes from ``start`` to ``o``, which must not overlap, and return the position after them.
 
     No other byte is read or written.
@@ -51,7 +51,7 @@ def copy_bytes(source, start, size, out, o):  # type: ignore[no-untyped-def]
 
 
 @jit
-def copy_ranges(data, start, size, out, pos):  # type: ignore[no-untyped-def]
+def copy_ranges(data, start, size, out, pos):
     """Copy ``size`` int64[n] bytes from ``start`` int64[n] of ``data`` to ``pos`` int64[n]."""
     last = start.shape[0] - 1
     for i in range(start.shape[0]):
@@ -60,7 +60,7 @@ def copy_ranges(data, start, size, out, pos):  # type: ignore[no-untyped-def]
 
 
 @jit
-def compare(a_data, a, a_end, b_data, b, b_end):  # type: ignore[no-untyped-def]
+def compare(a_data, a, a_end, b_data, b, b_end):
     """Compare byte ranges: negative, 0 or positive."""
     n = min(a_end - a, b_end - b)
     k = np.int64(0)
@@ -80,7 +80,7 @@ def compare(a_data, a, a_end, b_data, b, b_end):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def equal(data, a, a_end, b, b_end):  # type: ignore[no-untyped-def]
+def equal(data, a, a_end, b, b_end):
     """Return True if two byte ranges are equal. The last bytes are compared first, because neighbours in order differ most there."""
     size = a_end - a
     same = b_end - b == size

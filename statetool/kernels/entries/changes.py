@@ -54,7 +54,7 @@ CHANGE_MESSAGES: Final = {
 
 
 @jit
-def index_changes(data, limit, file_end, cursor, group, pos, stop):  # type: ignore[no-untyped-def]
+def index_changes(data, limit, file_end, cursor, group, pos, stop):
     """Find the changes of one change set.
 
     Parameters
@@ -119,7 +119,7 @@ def index_changes(data, limit, file_end, cursor, group, pos, stop):  # type: ign
 
 
 @inlined
-def _timer(data, programs, state, operation, a, stop, cursor, buf):  # type: ignore[no-untyped-def]
+def _timer(data, programs, state, operation, a, stop, cursor, buf):
     """Rewrite a change of timers with data ``a .. stop``: i4 1 and the timer for an addition, otherwise only the timer."""
     if operation == OP_ADD_ELEMENT:
         if a + 4 > stop or read_i4(data, np.uint64(a)) != 1:
@@ -135,7 +135,7 @@ def _timer(data, programs, state, operation, a, stop, cursor, buf):  # type: ign
 
 
 @inlined
-def _delta_of(kind, operation):  # type: ignore[no-untyped-def]
+def _delta_of(kind, operation):
     """Return the operation of the delta for a change of a value, list or map; the negated error code if there is none."""
     if kind == MAP:
         if operation == OP_CLEAR:
@@ -153,7 +153,7 @@ def _delta_of(kind, operation):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _entry(data, programs, state, operation, a, stop, cursor, buf):  # type: ignore[no-untyped-def]
+def _entry(data, programs, state, operation, a, stop, cursor, buf):
     """Rewrite a change of a value, list or map with data ``a .. stop``: key, namespace, user key (maps only), value."""
     kind = programs.states[state, KIND]
     delta = _delta_of(kind, operation)
@@ -175,7 +175,7 @@ def _entry(data, programs, state, operation, a, stop, cursor, buf):  # type: ign
 
 
 @inlined
-def _put_delta(data, start, stop, delta, of_map, buf, o):  # type: ignore[no-untyped-def]
+def _put_delta(data, start, stop, delta, of_map, buf, o):
     """Write a delta (operation, a 0 for a non-null map value, the value ``start .. stop``) and return the position after it."""
     buf[o] = delta
     o += 1
@@ -186,7 +186,7 @@ def _put_delta(data, start, stop, delta, of_map, buf, o):  # type: ignore[no-unt
 
 
 @inlined
-def _state_of(data, p, stop, ids):  # type: ignore[no-untyped-def]
+def _state_of(data, p, stop, ids):
     """Return the index of the state that a change belongs to, -1 if it has none: u1 operation, u2 state id."""
     if stop - p < 3:
         return np.int64(-1)
@@ -195,7 +195,7 @@ def _state_of(data, p, stop, ids):  # type: ignore[no-untyped-def]
 
 
 @jit
-def walk_changes(data, changes, ids, wanted, programs, cursor, buf, rows):  # type: ignore[no-untyped-def]
+def walk_changes(data, changes, ids, wanted, programs, cursor, buf, rows):
     """Rewrite changes as deltas.
 
     Parameters

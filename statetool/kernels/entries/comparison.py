@@ -10,7 +10,7 @@ from statetool.kernels.core.words import word_at
 
 
 @inlined
-def _hash(data, start, end, seed):  # type: ignore[no-untyped-def]
+def _hash(data, start, end, seed):
     """Hash a byte range, eight bytes at a time. Ranges of equal length that differ in only one such word never collide."""
     h = seed ^ (np.uint64(end - start) * np.uint64(0x9E3779B97F4A7C15))
     p = start
@@ -27,7 +27,7 @@ def _hash(data, start, end, seed):  # type: ignore[no-untyped-def]
 
 
 @jit
-def hash_spans(data, start, end, number, seeds, out):  # type: ignore[no-untyped-def]
+def hash_spans(data, start, end, number, seeds, out):
     """Hash byte ranges ``start .. end`` of ``data``, each with the seed selected by its ``number``, into ``out`` uint64[n]."""
     for i in range(start.shape[0]):
         out[i] = _hash(data, start[i], end[i], seeds[number[i]])
@@ -35,7 +35,7 @@ def hash_spans(data, start, end, number, seeds, out):  # type: ignore[no-untyped
 
 
 @jit
-def pair_hashes(left, right, table, pairs, taken):  # type: ignore[no-untyped-def]
+def pair_hashes(left, right, table, pairs, taken):
     """Pair equal hashes, each at most once, in order.
 
     Parameters

@@ -18,7 +18,7 @@ LOOKED_UP: Final = (6, 256)
 
 
 @jit
-def mark_equal(data, group, state, key, key_end, out):  # type: ignore[no-untyped-def]
+def mark_equal(data, group, state, key, key_end, out):
     """Mark the entries in ``out`` bool[n] that have the same key group, state and key as the previous entry."""
     for i in range(1, group.shape[0]):
         same = group[i] == group[i - 1] and state[i] == state[i - 1]
@@ -26,7 +26,7 @@ def mark_equal(data, group, state, key, key_end, out):  # type: ignore[no-untype
 
 
 @inlined
-def _put_size(size, out, o):  # type: ignore[no-untyped-def]
+def _put_size(size, out, o):
     """Write an i32 and return the position after it."""
     out[o] = size >> 24
     out[o + 1] = (size >> 16) & 0xFF
@@ -36,7 +36,7 @@ def _put_size(size, out, o):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _put_mark(mark, out, o):  # type: ignore[no-untyped-def]
+def _put_mark(mark, out, o):
     """Write the two bytes of a state id or of :data:`~statetool.kernels.entries.walk.NO_STATE` and return the position after them."""
     out[o] = mark >> 8
     out[o + 1] = mark & 0xFF
@@ -44,7 +44,7 @@ def _put_mark(mark, out, o):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _put_entry(data, i, group, key, key_end, value, value_end, prefix, out, o):  # type: ignore[no-untyped-def]
+def _put_entry(data, i, group, key, key_end, value, value_end, prefix, out, o):
     """Write entry ``i`` as if another entry of its state followed, and return the position after it."""
     size = key_end[i] - key[i]
     o = _put_size(size + prefix, out, o)
@@ -60,7 +60,7 @@ def _put_entry(data, i, group, key, key_end, value, value_end, prefix, out, o): 
 
 
 @jit
-def deal_groups(data, group, state, key, key_end, value, value_end, prefix, base, next_, last, out, numbers, starts):  # type: ignore[no-untyped-def]
+def deal_groups(data, group, state, key, key_end, value, value_end, prefix, base, next_, last, out, numbers, starts):
     """Write entries as canonical key groups, one after another, keeping the order of the entries of one state.
 
     Parameters
@@ -108,7 +108,7 @@ def deal_groups(data, group, state, key, key_end, value, value_end, prefix, base
 
 
 @inlined
-def _look_up(data, order, first, some, group, state, key, key_end, value, value_end, places):  # type: ignore[no-untyped-def]
+def _look_up(data, order, first, some, group, state, key, key_end, value, value_end, places):
     """Look up the ranges of ``some`` entries of ``order``, and prefetch their bytes."""
     for k in range(some):
         i = order[first + k]
@@ -122,7 +122,7 @@ def _look_up(data, order, first, some, group, state, key, key_end, value, value_
 
 
 @jit
-def pack_groups(data, order, group, state, key, key_end, value, value_end, prefix, places, out, numbers, starts):  # type: ignore[no-untyped-def]
+def pack_groups(data, order, group, state, key, key_end, value, value_end, prefix, places, out, numbers, starts):
     """Write entries as canonical key groups, one after another.
 
     Ranges are looked up and prefetched for several entries at a time. If a key group is larger than the processor's cache, looking up each
@@ -183,7 +183,7 @@ def pack_groups(data, order, group, state, key, key_end, value, value_end, prefi
 
 
 @jit
-def reorder_groups(data, start, size, edges, group, state, out, numbers, starts):  # type: ignore[no-untyped-def]
+def reorder_groups(data, start, size, edges, group, state, out, numbers, starts):
     """Write the entries of canonical key groups as canonical key groups in another order.
 
     Each entry is copied as a unit, with its sizes and its prefix.

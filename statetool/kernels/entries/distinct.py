@@ -15,7 +15,7 @@ HEAD: Final = 3
 
 
 @jit
-def hash_ranges(data, start, end, group, out):  # type: ignore[no-untyped-def]
+def hash_ranges(data, start, end, group, out):
     """Hash byte ranges together with their key group (FNV-1a, mixed) into ``out`` int64[n]."""
     for i in range(start.shape[0]):
         h = np.uint64(14695981039346656037) ^ np.uint64(group[i])
@@ -27,7 +27,7 @@ def hash_ranges(data, start, end, group, out):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _tail(data, start, end):  # type: ignore[no-untyped-def]
+def _tail(data, start, end):
     """Return the last eight bytes of a byte range, or all of a shorter one, as one number."""
     word = np.uint64(0)
     if end - start < 8:
@@ -39,7 +39,7 @@ def _tail(data, start, end):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _same(data, start, end, group, heads, first, i, tail, number):  # type: ignore[no-untyped-def]
+def _same(data, start, end, group, heads, first, i, tail, number):
     """Return True if range ``i``, which ends with ``tail``, equals the numbered range ``number``."""
     at = np.uint64(number) * np.uint64(HEAD)
     size = end[i] - start[i]
@@ -52,7 +52,7 @@ def _same(data, start, end, group, heads, first, i, tail, number):  # type: igno
 
 
 @inlined
-def _before(data, start, end, group, i, o):  # type: ignore[no-untyped-def]
+def _before(data, start, end, group, i, o):
     """Return True if range ``i`` sorts before range ``o``, by key group and bytes."""
     before = group[i] < group[o]
     if group[i] == group[o]:
@@ -61,7 +61,7 @@ def _before(data, start, end, group, i, o):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _slot_of(data, start, end, group, heads, table, i, tail, first):  # type: ignore[no-untyped-def]
+def _slot_of(data, start, end, group, heads, table, i, tail, first):
     """Return the slot of the hash table that holds range ``i``, or the free slot for it."""
     mask = np.uint64(table.shape[0] - 1)
     h = tail ^ np.uint64(group[i]) << np.uint64(40)
@@ -75,7 +75,7 @@ def _slot_of(data, start, end, group, heads, table, i, tail, first):  # type: ig
 
 
 @jit
-def number_ranges(data, start, end, group, heads, table, ids, first):  # type: ignore[no-untyped-def]
+def number_ranges(data, start, end, group, heads, table, ids, first):
     """Assign one id per distinct (key group, bytes), numbered in order of first appearance.
 
     ``table`` int64[2**m], larger than n, and ``heads`` uint64[HEAD * n] are scratch space. ``ids`` int64[n] and ``first`` int64[n] (index of the

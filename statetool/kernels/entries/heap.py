@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from statetool.kernels.core.arrays import Positions
+from statetool.kernels.core.arrays import Int64s
 from statetool.kernels.core.codes import BAD_COUNT, OK, TRUNCATED, UNKNOWN_OPERATION
 from statetool.kernels.core.jit import inlined, jit
 from statetool.kernels.core.words import copy_bytes
@@ -46,11 +46,11 @@ class StatePrograms(NamedTuple):
 
     words: Program
     key: int
-    states: Positions
+    states: Int64s
 
 
 @inlined
-def _put_marker(buf, o, size):  # type: ignore[no-untyped-def]
+def _put_marker(buf, o, size):
     """Write the length that follows an ambiguous key or namespace: little-endian base 256, at least one byte."""
     while True:
         buf[o] = size & 0xFF
@@ -61,14 +61,14 @@ def _put_marker(buf, o, size):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def put_part(data, start, stop, ambiguous, buf, o):  # type: ignore[no-untyped-def]
+def put_part(data, start, stop, ambiguous, buf, o):
     """Write a key or namespace in its composite-key form, and return the position after it."""
     o = copy_bytes(data, start, stop - start, buf, o)
     return _put_marker(buf, o, stop - start) if ambiguous else o
 
 
 @inlined
-def _fail(negative, limit, end):  # type: ignore[no-untyped-def]
+def _fail(negative, limit, end):
     """Return the code for an unread entry: it needs more room, more data, or the serializers."""
     code = -negative
     if code == MORE_ROWS or code == MORE_BYTES or code == UNKNOWN_OPERATION:
@@ -77,7 +77,7 @@ def _fail(negative, limit, end):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _count(data, p, stop):  # type: ignore[no-untyped-def]
+def _count(data, p, stop):
     """Read the count of a list or map; return the negated error code if it is not valid."""
     if p + 4 > stop:
         return np.int64(-TRUNCATED)
@@ -86,7 +86,7 @@ def _count(data, p, stop):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _put_entry(data, p, q, r, state, group, ambiguous, value, value_end, cursor, o, buf, rows, n):  # type: ignore[no-untyped-def]
+def _put_entry(data, p, q, r, state, group, ambiguous, value, value_end, cursor, o, buf, rows, n):
     """Write the entry of a value or list: namespace ``p .. q``, key ``q .. r``, its value in ``buf``, ``o`` bytes of which are used."""
     key = o if ambiguous else p
     key_end = put_part(data, p, q, ambiguous, buf, put_part(data, q, r, ambiguous, buf, key))
@@ -99,7 +99,7 @@ def _put_entry(data, p, q, r, state, group, ambiguous, value, value_end, cursor,
 
 
 @inlined
-def _read_value(data, programs, state, group, p, q, r, stop, cursor, buf, rows, n):  # type: ignore[no-untyped-def]
+def _read_value(data, programs, state, group, p, q, r, stop, cursor, buf, rows, n):
     """Read a value, which is not moved."""
     o = cursor[USED]
     s = skip_one(data, programs.words, programs.states[state, FIRST], r, stop)
@@ -112,7 +112,7 @@ def _read_value(data, programs, state, group, p, q, r, stop, cursor, buf, rows, 
 
 
 @inlined
-def _read_list(data, programs, state, group, p, q, r, stop, cursor, buf, rows, n):  # type: ignore[no-untyped-def]
+def _read_list(data, programs, state, group, p, q, r, stop, cursor, buf, rows, n):
     """Read a list. A single element is not moved; several are joined by commas after the used bytes of ``buf``."""
     count = _count(data, r, stop)
     if count < 0:
@@ -145,7 +145,7 @@ def _read_list(data, programs, state, group, p, q, r, stop, cursor, buf, rows, n
 
 
 @inlined
-def _read_map(data, programs, state, group, p, q, r, stop, cursor, buf, rows, n):  # type: ignore[no-untyped-def]
+def _read_map(data, programs, state, group, p, q, r, stop, cursor, buf, rows, n):
     """Read a map, which becomes one row per map key."""
     count = _count(data, r, stop)
     if count < 0:
@@ -178,7 +178,7 @@ def _read_map(data, programs, state, group, p, q, r, stop, cursor, buf, rows, n)
 
 
 @inlined
-def _read_entry(data, programs, state, group, stop, cursor, buf, rows, n):  # type: ignore[no-untyped-def]
+def _read_entry(data, programs, state, group, stop, cursor, buf, rows, n):
     """Read the entry at the cursor, whatever the kind of its state."""
     p = cursor[POSITION]
     kind = programs.states[state, KIND]
@@ -199,7 +199,7 @@ def _read_entry(data, programs, state, group, stop, cursor, buf, rows, n):  # ty
 
 
 @inlined
-def _read_section(data, limit, groups, programs, cursor, buf, rows, n):  # type: ignore[no-untyped-def]
+def _read_section(data, limit, groups, programs, cursor, buf, rows, n):
     """Read the remaining entries of a state; return code and number of rows."""
     state, group, end = cursor[STATE], groups.numbers[cursor[GROUP]], groups.ends[cursor[GROUP]]
     if programs.states[state, KIND] == UNKNOWN and cursor[LEFT] > 0:
@@ -219,7 +219,7 @@ def _read_section(data, limit, groups, programs, cursor, buf, rows, n):  # type:
 
 
 @inlined
-def _open_group(data, limit, groups, seen, cursor):  # type: ignore[no-untyped-def]
+def _open_group(data, limit, groups, seen, cursor):
     """Skip the number of a key group."""
     k = cursor[GROUP]
     p = groups.starts[k]
@@ -236,7 +236,7 @@ def _open_group(data, limit, groups, seen, cursor):  # type: ignore[no-untyped-d
 
 
 @inlined
-def _open_section(data, limit, groups, seen, cursor):  # type: ignore[no-untyped-def]
+def _open_section(data, limit, groups, seen, cursor):
     """Skip the header of the next section, or advance from the end of a key group to the next one."""
     p, end = cursor[POSITION], groups.ends[cursor[GROUP]]
     if p == end:
@@ -261,7 +261,7 @@ def _open_section(data, limit, groups, seen, cursor):  # type: ignore[no-untyped
 
 
 @jit
-def walk_heap(data, limit, groups, programs, seen, cursor, buf, rows):  # type: ignore[no-untyped-def]
+def walk_heap(data, limit, groups, programs, seen, cursor, buf, rows):
     """Collect the entries of the key groups in ``data``.
 
     Parameters

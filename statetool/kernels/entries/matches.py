@@ -21,7 +21,7 @@ NO_END: Final = 3
 
 
 @jit
-def _compatible(version, start, end, other, other_start, other_end):  # type: ignore[no-untyped-def]
+def _compatible(version, start, end, other, other_start, other_end):
     """Return True if a Dewey number starts with another one, or differs only in the last digit, which is larger."""
     size = end - start
     n = other_end - other_start
@@ -34,7 +34,7 @@ def _compatible(version, start, end, other, other_start, other_end):  # type: ig
 
 
 @jit
-def match_paths(  # type: ignore[no-untyped-def]
+def match_paths(
     last, version_at, versions, edge_at, target, edge_version_at, edge_versions, node, edge, place, lengths, path
 ):
     """Find the nodes of each match, from its first event to its last.

@@ -14,7 +14,7 @@ _COMPARED: Final = 64
 
 
 @inlined
-def _digits(size):  # type: ignore[no-untyped-def]
+def _digits(size):
     """Return the number of binary digits of a size."""
     digits = 0
     while size > 0:
@@ -24,7 +24,7 @@ def _digits(size):  # type: ignore[no-untyped-def]
 
 
 @jit
-def measure_rows(state, rows, index, counts, sizes, largest):  # type: ignore[no-untyped-def]
+def measure_rows(state, rows, index, counts, sizes, largest):
     """Count entries and their bytes by state and key group, and their sizes by state.
 
     Parameters
@@ -53,7 +53,7 @@ def measure_rows(state, rows, index, counts, sizes, largest):  # type: ignore[no
 
 
 @jit
-def count_keys(state, ids, index, seen, counts):  # type: ignore[no-untyped-def]
+def count_keys(state, ids, index, seen, counts):
     """Count the distinct keys of each state by key group.
 
     Parameters
@@ -72,7 +72,7 @@ def count_keys(state, ids, index, seen, counts):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _is_larger(data, size, group, start, end, rank, a, b):  # type: ignore[no-untyped-def]
+def _is_larger(data, size, group, start, end, rank, a, b):
     """Return True if item ``a`` counts as larger than ``b``."""
     if size[a] != size[b]:
         return size[a] > size[b]
@@ -84,7 +84,7 @@ def _is_larger(data, size, group, start, end, rank, a, b):  # type: ignore[no-un
 
 
 @jit
-def select_largest(data, size, group, start, end, rank, out):  # type: ignore[no-untyped-def]
+def select_largest(data, size, group, start, end, rank, out):
     """Select the largest items. Of equal sizes, the one with the first key group and key counts as larger, then the one with the higher rank.
 
     Parameters

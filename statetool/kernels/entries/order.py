@@ -20,7 +20,7 @@ DIGITS: Final = 1 << _MOST_BITS
 
 
 @jit
-def count_order(major, places, order):  # type: ignore[no-untyped-def]
+def count_order(major, places, order):
     """Sort by counting, stable: ``major`` int64[n] are small numbers, ``order`` int64[n] is out.
 
     ``places`` int64[m + 1], all zero, is scratch; m exceeds every number.
@@ -35,7 +35,7 @@ def count_order(major, places, order):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _head(data, at, end):  # type: ignore[no-untyped-def]
+def _head(data, at, end):
     """Return the eight bytes from ``at`` on as one big-endian number, zero-padded after ``end``."""
     if at + 8 <= end:
         return word_at(data, np.uint64(at))
@@ -48,7 +48,7 @@ def _head(data, at, end):  # type: ignore[no-untyped-def]
 
 
 @jit
-def key_heads(data, start, end, out):  # type: ignore[no-untyped-def]
+def key_heads(data, start, end, out):
     """Load the first 16 bytes of each range as two big-endian numbers of ``out`` uint64[2, n]; shorter ranges are zero-padded."""
     for i in range(start.shape[0]):
         out[0, i] = _head(data, start[i], end[i])
@@ -56,7 +56,7 @@ def key_heads(data, start, end, out):  # type: ignore[no-untyped-def]
 
 
 @jit
-def find_parts(state, head, bound_state, bound_head, out):  # type: ignore[no-untyped-def]
+def find_parts(state, head, bound_state, bound_head, out):
     """Find the part of each entry by its state and the first bytes of its key.
 
     Parameters
@@ -87,7 +87,7 @@ def find_parts(state, head, bound_state, bound_head, out):  # type: ignore[no-un
 
 
 @jit
-def find_lowest(data, group, state, key, key_end, base, out):  # type: ignore[no-untyped-def]
+def find_lowest(data, group, state, key, key_end, base, out):
     """Find the lowest entry of each key group, by its state and the first bytes of its key.
 
     Parameters
@@ -116,7 +116,7 @@ def find_lowest(data, group, state, key, key_end, base, out):  # type: ignore[no
 
 
 @jit
-def compare_keys(data, head, key, key_end, a, b):  # type: ignore[no-untyped-def]
+def compare_keys(data, head, key, key_end, a, b):
     """Compare two entries by their keys' bytes: negative, 0 or positive."""
     for part in range(2):
         if head[part, a] != head[part, b]:
@@ -132,7 +132,7 @@ def compare_keys(data, head, key, key_end, a, b):  # type: ignore[no-untyped-def
 
 
 @inlined
-def _compare_ranges(data, a, a_end, b, b_end):  # type: ignore[no-untyped-def]
+def _compare_ranges(data, a, a_end, b, b_end):
     """Compare two byte ranges: negative, 0 or positive."""
     while a < a_end and b < b_end:
         x = _head(data, a, a_end)
@@ -146,7 +146,7 @@ def _compare_ranges(data, a, a_end, b, b_end):  # type: ignore[no-untyped-def]
 
 
 @jit
-def merge_edits(data, state, key, key_end, stored, removed, out):  # type: ignore[no-untyped-def]
+def merge_edits(data, state, key, key_end, stored, removed, out):
     """Apply sorted edits to sorted entries of one key group.
 
     Parameters
@@ -191,7 +191,7 @@ def merge_edits(data, state, key, key_end, stored, removed, out):  # type: ignor
 
 
 @jit
-def _merge_sort(data, head, key, key_end, order, other, first, stop):  # type: ignore[no-untyped-def]
+def _merge_sort(data, head, key, key_end, order, other, first, stop):
     """Sort ``order[first:stop]`` by keys, stable, fast for already sorted runs; ``other`` is scratch."""
     width = 1
     while width < stop - first:
@@ -219,7 +219,7 @@ def _merge_sort(data, head, key, key_end, order, other, first, stop):  # type: i
 
 
 @inlined
-def _digit_bits(unlike, most):  # type: ignore[no-untyped-def]
+def _digit_bits(unlike, most):
     """Return the width in bits, up to ``most``, of the digits of numbers that differ in the bits ``unlike``.
 
     All digits are equally wide. A digit of few values takes longest, because each increment of a count waits for the previous one.
@@ -235,7 +235,7 @@ def _digit_bits(unlike, most):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _radix_sort(head, order, other, heads, counts, first, stop):  # type: ignore[no-untyped-def]
+def _radix_sort(head, order, other, heads, counts, first, stop):
     """Sort ``order[first:stop]`` by ``head[0]``, stable: some bits at a time from the lowest on, skipping bits that are equal in all.
 
     ``other`` int64[n], ``heads`` uint64[2, n] and ``counts`` int64[DIGITS + 1] are scratch: heads move with their entries, so that they are
@@ -276,7 +276,7 @@ def _radix_sort(head, order, other, heads, counts, first, stop):  # type: ignore
 
 
 @inlined
-def _twin(data, head, key, key_end, order, first, stop):  # type: ignore[no-untyped-def]
+def _twin(data, head, key, key_end, order, first, stop):
     """Return the first index in ``order`` whose entry has the same key as the previous one, -1 if there is none."""
     for i in range(first + 1, stop):
         if compare_keys(data, head, key, key_end, order[i - 1], order[i]) == 0:
@@ -285,7 +285,7 @@ def _twin(data, head, key, key_end, order, first, stop):  # type: ignore[no-unty
 
 
 @jit
-def sort_segments(data, major, head, key, key_end, order, other, heads, counts):  # type: ignore[no-untyped-def]
+def sort_segments(data, major, head, key, key_end, order, other, heads, counts):
     """Sort the entries of each ``major`` (int64[n]) by their keys; stable.
 
     Parameters

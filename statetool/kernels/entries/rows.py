@@ -13,7 +13,7 @@ MAX_OFFSET: Final = 0x7FFFFFFF
 
 
 @jit
-def mark_rows(rows, valid):  # type: ignore[no-untyped-def]
+def mark_rows(rows, valid):
     """Mark the rows that have an entry.
 
     Parameters
@@ -39,7 +39,7 @@ def mark_rows(rows, valid):  # type: ignore[no-untyped-def]
 
 
 @jit
-def count_rows(rows, counts):  # type: ignore[no-untyped-def]
+def count_rows(rows, counts):
     """Count the entries of each row.
 
     Parameters
@@ -65,7 +65,7 @@ def count_rows(rows, counts):  # type: ignore[no-untyped-def]
 
 
 @jit
-def add_offsets(sizes, offsets):  # type: ignore[no-untyped-def]
+def add_offsets(sizes, offsets):
     """Add up sizes to Arrow offsets.
 
     Parameters

@@ -9,7 +9,7 @@ from statetool.kernels.core.words import AHEAD
 
 
 @jit
-def range_offsets(offsets, start, count, new, at, size):  # type: ignore[no-untyped-def]
+def range_offsets(offsets, start, count, new, at, size):
     """Look up ranges of elements, which are concatenated.
 
     Parameters

@@ -7,7 +7,7 @@ from statetool.kernels.core.words import copy_bytes
 
 
 @jit
-def flip_timers(data, starts, ends, target, out):  # type: ignore[no-untyped-def]
+def flip_timers(data, starts, ends, target, out):
     """Write each timer (key, namespace, i8 timestamp) as timestamp with its sign bit flipped, key, namespace.
 
     ``starts``, ``ends`` int64[n]: timers in ``data`` uint8[:]; ``target`` int64[n]: start of each in ``out`` uint8[:].

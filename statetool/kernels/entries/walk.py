@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from statetool.kernels.core.arrays import Positions
+from statetool.kernels.core.arrays import Int64s
 from statetool.kernels.core.codes import BAD_FLAG, OK, TRUNCATED
 from statetool.kernels.core.jit import inlined, jit
 from statetool.kernels.core.words import compare
@@ -40,36 +40,36 @@ GROUP, POSITION, STATE = range(3)
 class KeyGroups(NamedTuple):
     """Key groups: int64[k] each, first byte, first byte after (possibly after the end of the available bytes), number."""
 
-    starts: Positions
-    ends: Positions
-    numbers: Positions
+    starts: Int64s
+    ends: Int64s
+    numbers: Int64s
 
 
 class Rows(NamedTuple):
     """Entries: int64[n] each, state id, key group, and the ranges of key and value."""
 
-    state: Positions
-    group: Positions
-    key: Positions
-    key_end: Positions
-    value: Positions
-    value_end: Positions
+    state: Int64s
+    group: Int64s
+    key: Int64s
+    key_end: Int64s
+    value: Int64s
+    value_end: Int64s
 
 
 class StateRuns(NamedTuple):
     """Entries of the same state that follow each other: int64[m] each, state id, 1 if the keys ascend, number, the first and the last key."""
 
-    state: Positions
-    ordered: Positions
-    entries: Positions
-    first: Positions
-    first_end: Positions
-    last: Positions
-    last_end: Positions
+    state: Int64s
+    ordered: Int64s
+    entries: Int64s
+    first: Int64s
+    first_end: Int64s
+    last: Int64s
+    last_end: Int64s
 
 
 @inlined
-def put_row(rows, n, state, group, key, key_end, value, value_end):  # type: ignore[no-untyped-def]
+def put_row(rows, n, state, group, key, key_end, value, value_end):
     """Write row ``n`` of ``rows`` and return the index of the next."""
     rows.state[n] = state
     rows.group[n] = group
@@ -81,7 +81,7 @@ def put_row(rows, n, state, group, key, key_end, value, value_end):  # type: ign
 
 
 @inlined
-def _open_group(data, limit, groups, states, cursor):  # type: ignore[no-untyped-def]
+def _open_group(data, limit, groups, states, cursor):
     """Skip the first state id of a key group; return code and position."""
     p, end = groups.starts[cursor[GROUP]], groups.ends[cursor[GROUP]]
     if p + 2 > limit:
@@ -94,7 +94,7 @@ def _open_group(data, limit, groups, states, cursor):  # type: ignore[no-untyped
 
 
 @inlined
-def _measure_entry(data, p, limit, end, wanted, prefix):  # type: ignore[no-untyped-def]
+def _measure_entry(data, p, limit, end, wanted, prefix):
     """Find the end of the entry at ``p`` of a key group with number ``wanted`` that ends at ``end``.
 
     Returns
@@ -130,7 +130,7 @@ def _measure_entry(data, p, limit, end, wanted, prefix):  # type: ignore[no-unty
 
 
 @inlined
-def _close_state(data, groups, states, cursor):  # type: ignore[no-untyped-def]
+def _close_state(data, groups, states, cursor):
     """Skip the bytes after the last entry of a state; return code and position."""
     p, end = cursor[POSITION], groups.ends[cursor[GROUP]]
     if p + 2 > end:
@@ -150,7 +150,7 @@ def _close_state(data, groups, states, cursor):  # type: ignore[no-untyped-def]
 
 
 @jit
-def walk(data, limit, groups, prefix, states, cursor, rows):  # type: ignore[no-untyped-def]
+def walk(data, limit, groups, prefix, states, cursor, rows):
     """Collect the entries of the key groups in ``data``.
 
     Parameters
@@ -198,7 +198,7 @@ def walk(data, limit, groups, prefix, states, cursor, rows):  # type: ignore[no-
 
 
 @jit
-def index_entries(data, limit, groups, prefix, states, cursor, starts, runs):  # type: ignore[no-untyped-def]
+def index_entries(data, limit, groups, prefix, states, cursor, starts, runs):
     """Find where entries begin, and whether the keys of each state ascend: as :func:`walk`, without rows.
 
     Parameters
@@ -257,7 +257,7 @@ def index_entries(data, limit, groups, prefix, states, cursor, starts, runs):  #
 
 
 @inlined
-def _known_entry(data, p, stop, wanted, prefix):  # type: ignore[no-untyped-def]
+def _known_entry(data, p, stop, wanted, prefix):
     """Return the end of the key of an entry whose end is known, -1 if it does not end there."""
     key_end = np.int64(-1)
     key_size = read_i4(data, np.uint64(p))
@@ -272,7 +272,7 @@ def _known_entry(data, p, stop, wanted, prefix):  # type: ignore[no-untyped-def]
 
 
 @jit
-def rows_at(data, starts, shift, stride, skipped, end, wanted, prefix, state, rows):  # type: ignore[no-untyped-def]
+def rows_at(data, starts, shift, stride, skipped, end, wanted, prefix, state, rows):
     """Read entries of one state whose places are known.
 
     Parameters
@@ -320,14 +320,14 @@ def rows_at(data, starts, shift, stride, skipped, end, wanted, prefix, state, ro
 
 
 @inlined
-def _copy_run(source, first, n, out, o):  # type: ignore[no-untyped-def]
+def _copy_run(source, first, n, out, o):
     """Copy ``n`` numbers from ``first`` on to ``o``; compiled, several at a time."""
     for k in range(np.uint64(n)):
         out[np.uint64(o) + np.uint64(k)] = source[np.uint64(first) + np.uint64(k)]
 
 
 @jit
-def deal_rows(state, rows, starts, places, dealt):  # type: ignore[no-untyped-def]
+def deal_rows(state, rows, starts, places, dealt):
     """Sort the entries of a batch by state, unless they are; those of one state keep their order.
 
     Parameters
@@ -378,7 +378,7 @@ def deal_rows(state, rows, starts, places, dealt):  # type: ignore[no-untyped-de
 
 
 @jit
-def skip_length_markers(data, start, stop, end, after):  # type: ignore[no-untyped-def]
+def skip_length_markers(data, start, stop, end, after):
     """Skip the length after ambiguous keys: little-endian base 256 of ``stop - start``, at least one byte."""
     for i in range(start.shape[0]):
         left = stop[i] - start[i]
@@ -397,7 +397,7 @@ def skip_length_markers(data, start, stop, end, after):  # type: ignore[no-untyp
 
 
 @jit
-def descent(data, start, end):  # type: ignore[no-untyped-def]
+def descent(data, start, end):
     """Return the index of the first byte range that sorts before its predecessor, 0 if there is none."""
     for i in range(1, start.shape[0]):
         if compare(data, start[i - 1], end[i - 1], data, start[i], end[i]) > 0:
@@ -406,7 +406,7 @@ def descent(data, start, end):  # type: ignore[no-untyped-def]
 
 
 @jit
-def count_below(data, start, end, bound):  # type: ignore[no-untyped-def]
+def count_below(data, start, end, bound):
     """Return the number of ascending byte ranges that sort before ``bound``."""
     low, high = 0, start.shape[0]
     while low < high:
@@ -419,7 +419,7 @@ def count_below(data, start, end, bound):  # type: ignore[no-untyped-def]
 
 
 @jit
-def match_range(data, start, end, wanted, out):  # type: ignore[no-untyped-def]
+def match_range(data, start, end, wanted, out):
     """Set ``out`` uint8[n] to 1 for ranges whose bytes equal ``wanted``."""
     for i in range(start.shape[0]):
         if end[i] - start[i] != wanted.shape[0]:

@@ -44,7 +44,7 @@ _HEX: Final = np.frombuffer(b"0123456789abcdef", dtype=np.uint8)
 
 
 @jit
-def _fixed(data, p, end, size, little, out, st):  # type: ignore[no-untyped-def]
+def _fixed(data, p, end, size, little, out, st):
     """Write a number of ``size`` bytes as big-endian; the input is little-endian if ``little``."""
     if size > end - p:
         return np.int64(UNSERVED)
@@ -56,7 +56,7 @@ def _fixed(data, p, end, size, little, out, st):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _date(data, p, end, little, out, st):  # type: ignore[no-untyped-def]
+def _date(data, p, end, little, out, st):
     """Write a date as i32 year, u1 month, u1 day. Kryo 5: varint year, month, day; 2.24: i2 day, i2 month (big-endian), zigzag year."""
     bad = np.int64(UNSERVED)
     if little:
@@ -85,7 +85,7 @@ def _date(data, p, end, little, out, st):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _time(data, p, end, little, out, st):  # type: ignore[no-untyped-def]
+def _time(data, p, end, little, out, st):
     """Write a time as u1 hour, minute, second, i32 nano. Kryo 2.24 stores the nano before the second."""
     bad = np.int64(UNSERVED)
     hour, minute, second, nano = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
@@ -133,7 +133,7 @@ def _time(data, p, end, little, out, st):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _date_time(data, p, end, little, out, st):  # type: ignore[no-untyped-def]
+def _date_time(data, p, end, little, out, st):
     """Write a date and a time; in Kryo 2.24 each of the two is a separate object."""
     for k in range(2):
         if not little:
@@ -151,7 +151,7 @@ def _date_time(data, p, end, little, out, st):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _instant(data, kind, p, end, little, out, st):  # type: ignore[no-untyped-def]
+def _instant(data, kind, p, end, little, out, st):
     """Write seconds and nanos of an Instant or a Timestamp."""
     bad = np.int64(UNSERVED)
     if kind == INSTANT and not little:
@@ -175,7 +175,7 @@ def _instant(data, kind, p, end, little, out, st):  # type: ignore[no-untyped-de
 
 
 @jit
-def _uuid(data, p, end, little, out, st):  # type: ignore[no-untyped-def]
+def _uuid(data, p, end, little, out, st):
     """Write a UUID as length-prefixed text; its two halves are i64, little-endian in Kryo 5 and zigzag in 2.24."""
     o = put4(out, st[WRITTEN], np.int64(36))
     for half in range(2):
@@ -202,7 +202,7 @@ def _uuid(data, p, end, little, out, st):  # type: ignore[no-untyped-def]
 
 
 @jit
-def write_leaf(data, kind, size, little, p, end, out, st):  # type: ignore[no-untyped-def]
+def write_leaf(data, kind, size, little, p, end, out, st):
     """Write a leaf value of ``kind``; ``size`` is the number of constants of an enum."""
     if kind == TEXT:
         return write_text(data, p, end, out, st)

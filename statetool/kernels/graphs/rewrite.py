@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from statetool.kernels.core.arrays import Bytes, Mask, Positions
+from statetool.kernels.core.arrays import Bytes, Int64s, Mask
 from statetool.kernels.core.codes import UNKNOWN_OPERATION, coded_error
 from statetool.kernels.graphs import walk as graphs
 from statetool.kernels.graphs.flat_program import FULL, STATE_WORDS, UNKNOWN, WRITTEN, compile_graph
@@ -15,7 +15,7 @@ from statetool.kernels.values import program as ir
 _LEAST_ROOM: Final = 1 << 12
 
 
-def rewritten(data: Bytes, op: ir.Graph, pos: Positions, end: Positions) -> tuple[Bytes, Positions, Positions, Mask]:
+def rewritten(data: Bytes, op: ir.Graph, pos: Int64s, end: Int64s) -> tuple[Bytes, Int64s, Int64s, Mask]:
     """Rewrite values in fixed layouts.
 
     Returns
@@ -46,9 +46,7 @@ def rewritten(data: Bytes, op: ir.Graph, pos: Positions, end: Positions) -> tupl
     return written, starts, after, served.view(np.bool_)
 
 
-def split_values(
-    data: Bytes, op: ir.Graph, pos: Positions, end: Positions
-) -> tuple[Positions, Positions, Positions] | None:
+def split_values(data: Bytes, op: ir.Graph, pos: Int64s, end: Int64s) -> tuple[Int64s, Int64s, Int64s] | None:
     """Find the values of comma-joined lists: counts of each list, starts and ends of all values; ``None`` if kernels cannot."""
     layout = compile_graph(op.root, op.little)
     counts, st = np.empty_like(pos), np.zeros(STATE_WORDS, dtype=np.int64)

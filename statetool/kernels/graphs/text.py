@@ -11,14 +11,14 @@ from statetool.kernels.values.decode_text import is_ascii, read_varint
 
 
 @jit
-def read_number(data, p, end):  # type: ignore[no-untyped-def]
+def read_number(data, p, end):
     """Return ``(unsigned 32-bit number, position after)``; the position is -1 if it is not valid."""
     value, p = read_varint(data, p, end)
     return value, np.int64(p if value <= 0xFFFFFFFF else -1)
 
 
 @jit
-def read_long(data, p, end):  # type: ignore[no-untyped-def]
+def read_long(data, p, end):
     """Return ``(64 bits, position after)`` of a number of at most 9 bytes."""
     value = np.uint64(0)
     shift = np.uint64(0)
@@ -36,13 +36,13 @@ def read_long(data, p, end):  # type: ignore[no-untyped-def]
 
 
 @jit
-def unzigzag(v):  # type: ignore[no-untyped-def]
+def unzigzag(v):
     """Return the signed number of a zigzag-encoded number."""
     return np.int64(np.uint64(v) >> np.uint64(1)) ^ -(v & 1)
 
 
 @jit
-def put4(out, o, v):  # type: ignore[no-untyped-def]
+def put4(out, o, v):
     """Write the low 32 bits of ``v`` big-endian and return the position after them."""
     out[o] = (v >> 24) & 0xFF
     out[o + 1] = (v >> 16) & 0xFF
@@ -52,13 +52,13 @@ def put4(out, o, v):  # type: ignore[no-untyped-def]
 
 
 @jit
-def put8(out, o, v):  # type: ignore[no-untyped-def]
+def put8(out, o, v):
     """Write 64 bits big-endian and return the position after them."""
     return put4(out, put4(out, o, v >> 32), v)
 
 
 @jit
-def _units(data, p, end, n, out, o):  # type: ignore[no-untyped-def]
+def _units(data, p, end, n, out, o):
     """Write UTF-16 code units of 1 to 3 bytes as UTF-8.
 
     Return ``(position after, output position after)``, -1 for a lone surrogate or damage.
@@ -107,7 +107,7 @@ def _units(data, p, end, n, out, o):  # type: ignore[no-untyped-def]
 
 
 @jit
-def write_text(data, p, end, out, st):  # type: ignore[no-untyped-def]
+def write_text(data, p, end, out, st):
     """Write a non-null string as i32 size and UTF-8."""
     if p >= end:
         return np.int64(UNSERVED)
@@ -152,7 +152,7 @@ def write_text(data, p, end, out, st):  # type: ignore[no-untyped-def]
 
 
 @jit
-def write_counted(data, p, end, extra, out, st):  # type: ignore[no-untyped-def]
+def write_counted(data, p, end, extra, out, st):
     """Rewrite bytes that follow their length plus 1: i32 length plus ``extra``, bytes."""
     n, p = read_number(data, p, end)
     n -= 1

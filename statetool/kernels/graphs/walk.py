@@ -51,7 +51,7 @@ _DONE: Final = -2
 
 
 @jit
-def _name_matches(data, layout, row, p, end):  # type: ignore[no-untyped-def]
+def _name_matches(data, layout, row, p, end):
     """Return True if the class name of ``row`` is stored at ``p``."""
     at, size = layout.classes[row, 1], layout.classes[row, 2]
     same = size <= end - p
@@ -61,7 +61,7 @@ def _name_matches(data, layout, row, p, end):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _read_class(data, layout, pc, p, end, st):  # type: ignore[no-untyped-def]
+def _read_class(data, layout, pc, p, end, st):
     """Read a class of the part at ``pc``.
 
     Returns
@@ -95,7 +95,7 @@ def _read_class(data, layout, pc, p, end, st):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _write_again(data, layout, pc, p, end, out, st):  # type: ignore[no-untyped-def]
+def _write_again(data, layout, pc, p, end, out, st):
     """Write an object that was met before once more. It must belong to the part at ``pc``."""
     k, p = read_number(data, p, end)
     number = k - 2
@@ -118,7 +118,7 @@ def _write_again(data, layout, pc, p, end, out, st):  # type: ignore[no-untyped-
 
 
 @inlined
-def _open_object(data, layout, pc, mode, row, p, end, out, st):  # type: ignore[no-untyped-def]
+def _open_object(data, layout, pc, mode, row, p, end, out, st):
     """Read the header of an object, and write whether a body follows.
 
     Returns
@@ -158,7 +158,7 @@ def _open_object(data, layout, pc, mode, row, p, end, out, st):  # type: ignore[
 
 
 @jit
-def _read_size(data, kind, little, headed, p, end):  # type: ignore[no-untyped-def]
+def _read_size(data, kind, little, headed, p, end):
     """Read the number of elements, and a flag for lists of Kryo 5; ``headed`` if a comparator, always null, is stored next to it.
 
     Returns
@@ -196,7 +196,7 @@ def _read_size(data, kind, little, headed, p, end):  # type: ignore[no-untyped-d
 
 
 @inlined
-def _open_list(data, layout, pc, row, p, end, out, st):  # type: ignore[no-untyped-def]
+def _open_list(data, layout, pc, row, p, end, out, st):
     """Read the header of a list, map or array, and write the number of elements.
 
     Returns
@@ -228,7 +228,7 @@ def _open_list(data, layout, pc, row, p, end, out, st):  # type: ignore[no-untyp
 
 
 @jit
-def _write_value(data, layout, pc, mode, row, p, end, out, st):  # type: ignore[no-untyped-def]
+def _write_value(data, layout, pc, mode, row, p, end, out, st):
     """Write the value at ``p`` of the part at ``pc``; return the position after it.
 
     ``mode``: only a body, a nullable object, a non-null object (of the class ``row``), or a class and its object.
@@ -272,7 +272,7 @@ def _write_value(data, layout, pc, mode, row, p, end, out, st):  # type: ignore[
 
 
 @jit
-def _write_root(data, layout, p, end, out, st):  # type: ignore[no-untyped-def]
+def _write_root(data, layout, p, end, out, st):
     """Write a value with its class. Names and objects of other values are unknown in it."""
     st[NAMES_MET] = 0
     st[OBJECTS_MET] = 0
@@ -282,7 +282,7 @@ def _write_root(data, layout, p, end, out, st):  # type: ignore[no-untyped-def]
 
 
 @jit
-def rewrite(data, layout, pos, end, first, out, st, starts, after, served):  # type: ignore[no-untyped-def]
+def rewrite(data, layout, pos, end, first, out, st, starts, after, served):
     """Write values until ``out`` is full.
 
     Parameters
@@ -317,7 +317,7 @@ def rewrite(data, layout, pos, end, first, out, st, starts, after, served):  # t
 
 
 @jit
-def split(data, layout, pos, end, scratch, st, counts, starts, ends):  # type: ignore[no-untyped-def]
+def split(data, layout, pos, end, scratch, st, counts, starts, ends):
     """Find the values of comma-joined lists.
 
     Parameters

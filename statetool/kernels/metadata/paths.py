@@ -14,7 +14,7 @@ NOT_FOUND: Final = -1
 
 
 @jit
-def number_directories(data, rows, directories, out):  # type: ignore[no-untyped-def]
+def number_directories(data, rows, directories, out):
     """Assign a number to the directory of each path, in order of first appearance.
 
     Parameters
@@ -60,7 +60,7 @@ def number_directories(data, rows, directories, out):  # type: ignore[no-untyped
 
 
 @jit
-def _hash(h, data, start, end):  # type: ignore[no-untyped-def]
+def _hash(h, data, start, end):
     """Continue a hash (FNV-1a) over bytes."""
     for k in range(start, end):
         h = (h ^ np.uint64(data[np.uint64(k)])) * np.uint64(1099511628211)
@@ -68,13 +68,13 @@ def _hash(h, data, start, end):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _slot(h, table):  # type: ignore[no-untyped-def]
+def _slot(h, table):
     h = (h ^ (h >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
     return (h ^ (h >> np.uint64(32))) & np.uint64(table.shape[0] - 1)
 
 
 @jit
-def fill_table(names, name, table):  # type: ignore[no-untyped-def]
+def fill_table(names, name, table):
     """Build a hash table of texts.
 
     Parameters
@@ -92,7 +92,7 @@ def fill_table(names, name, table):  # type: ignore[no-untyped-def]
 
 
 @jit
-def find_texts(data, rows, directory, texts, text, names, name, table, out):  # type: ignore[no-untyped-def]
+def find_texts(data, rows, directory, texts, text, names, name, table, out):
     """Find texts made of the text of a directory and the last part of a path in a table.
 
     Parameters

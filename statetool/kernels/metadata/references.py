@@ -28,7 +28,7 @@ _SLASH: Final = 0x2F
 
 
 @jit
-def _number(data, p, size):  # type: ignore[no-untyped-def]
+def _number(data, p, size):
     """Return the signed big-endian number of ``size`` bytes from ``p``, which exist."""
     value = np.uint64(0)
     for k in range(size):
@@ -39,7 +39,7 @@ def _number(data, p, size):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _after_text(data, p):  # type: ignore[no-untyped-def]
+def _after_text(data, p):
     """Return the position after a text in ASCII without NUL."""
     if p < 0 or p + 2 > data.shape[0]:
         return UNUSUAL
@@ -54,7 +54,7 @@ def _after_text(data, p):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _after_count(data, p, size):  # type: ignore[no-untyped-def]
+def _after_count(data, p, size):
     """Return the position after a count and that many items of ``size`` bytes."""
     if p < 0 or p + 4 > data.shape[0]:
         return UNUSUAL
@@ -63,7 +63,7 @@ def _after_count(data, p, size):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _count(data, p):  # type: ignore[no-untyped-def]
+def _count(data, p):
     """Return a count of items of at least one byte, or -1."""
     if p < 0 or p + 4 > data.shape[0]:
         return np.int64(-1)
@@ -72,19 +72,19 @@ def _count(data, p):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _after_flag(data, p):  # type: ignore[no-untyped-def]
+def _after_flag(data, p):
     """Return the position after a boolean."""
     return UNUSUAL if p < 0 or p >= data.shape[0] or data[np.uint64(p)] > 1 else p + 1
 
 
 @jit
-def _after_bytes(data, p, size):  # type: ignore[no-untyped-def]
+def _after_bytes(data, p, size):
     """Return the position after ``size`` bytes."""
     return UNUSUAL if p < 0 or size > data.shape[0] - p else p + size
 
 
 @jit
-def _after_groups(data, p):  # type: ignore[no-untyped-def]
+def _after_groups(data, p):
     """Return the position after a range of key groups."""
     if p < 0 or p + 8 > data.shape[0]:
         return UNUSUAL
@@ -93,7 +93,7 @@ def _after_groups(data, p):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _stream(data, p, log, rows, n):  # type: ignore[no-untyped-def]
+def _stream(data, p, log, rows, n):
     """Read a stream handle."""
     if p < 0 or p >= data.shape[0]:
         return np.int64(UNUSUAL), n
@@ -148,7 +148,7 @@ def _stream(data, p, log, rows, n):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _streams(data, p, log, rows, n):  # type: ignore[no-untyped-def]
+def _streams(data, p, log, rows, n):
     """Read a count and that many stream handles: named ones, or those of a change log with their sequence numbers (``log`` not 0)."""
     count = _count(data, p)
     p = p + 4 if count >= 0 else np.int64(UNUSUAL)
@@ -160,7 +160,7 @@ def _streams(data, p, log, rows, n):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _plain_keyed(data, p, short, rows, n):  # type: ignore[no-untyped-def]
+def _plain_keyed(data, p, short, rows, n):
     """Read a keyed state handle that holds no others. ``short`` is 1 for the layout of Flink 1.14 and 1.15."""
     if p < 0 or p >= data.shape[0]:
         return np.int64(UNUSUAL), n
@@ -204,7 +204,7 @@ def _plain_keyed(data, p, short, rows, n):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _keyed(data, p, short, rows, n):  # type: ignore[no-untyped-def]
+def _keyed(data, p, short, rows, n):
     """Read a keyed state handle. A change log may hold those of :func:`_plain_keyed`."""
     if p < 0 or p >= data.shape[0]:
         return np.int64(UNUSUAL), n
@@ -231,7 +231,7 @@ def _keyed(data, p, short, rows, n):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _operator_handle(data, p, rows, n):  # type: ignore[no-untyped-def]
+def _operator_handle(data, p, rows, n):
     """Read the flag of an operator state handle, and the handle."""
     if p < 0 or p + 4 > data.shape[0]:
         return np.int64(UNUSUAL), n
@@ -257,7 +257,7 @@ def _operator_handle(data, p, rows, n):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _channels(data, p, version, first_type, rows, n):  # type: ignore[no-untyped-def]
+def _channels(data, p, version, first_type, rows, n):
     """Read a count and that many channel state handles: of ``first_type``, or merged ones of the type that is 2 higher."""
     count = _count(data, p)
     p = p + 4 if count >= 0 else np.int64(UNUSUAL)
@@ -283,7 +283,7 @@ def _channels(data, p, version, first_type, rows, n):  # type: ignore[no-untyped
 
 
 @jit
-def _subtask(data, p, version, short, parallelism, rows, n):  # type: ignore[no-untyped-def]
+def _subtask(data, p, version, short, parallelism, rows, n):
     """Read the state of a subtask, whose index exists."""
     index = _number(data, p, 4)
     finished = index < 0 and version >= 3
@@ -319,7 +319,7 @@ def _subtask(data, p, version, short, parallelism, rows, n):  # type: ignore[no-
 
 
 @jit
-def scan_subtasks(data, start, version, short, parallelism, indexes, rows):  # type: ignore[no-untyped-def]
+def scan_subtasks(data, start, version, short, parallelism, indexes, rows):
     """Read the states of subtasks up to the first that is unusual, or whose rows have no room.
 
     Parameters

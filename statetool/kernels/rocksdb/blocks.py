@@ -34,7 +34,7 @@ BLOCK_MESSAGES: Final = {
 
 
 @jit
-def read_varint(data, p, end):  # type: ignore[no-untyped-def]
+def read_varint(data, p, end):
     """Read a varint of at most 64 bits. Return its value and the position after it, -1 if it is truncated."""
     v = np.uint64(0)
     shift = np.uint64(0)
@@ -49,7 +49,7 @@ def read_varint(data, p, end):  # type: ignore[no-untyped-def]
 
 
 @jit
-def read_numbers(data, starts, ends, out):  # type: ignore[no-untyped-def]
+def read_numbers(data, starts, ends, out):
     """Read varints one after another, for each row of ``out`` int64[n, numbers] from ``starts[i]`` on.
 
     Returns
@@ -66,7 +66,7 @@ def read_numbers(data, starts, ends, out):  # type: ignore[no-untyped-def]
 
 
 @jit
-def find_values(keys, key, key_end, counts, value, value_end, names, edges, starts, ends):  # type: ignore[no-untyped-def]
+def find_values(keys, key, key_end, counts, value, value_end, names, edges, starts, ends):
     """Find the values of some names among the entries of blocks, given by :func:`decode_blocks`.
 
     Parameters
@@ -104,7 +104,7 @@ def find_values(keys, key, key_end, counts, value, value_end, names, edges, star
 
 
 @jit
-def plain_sizes(data, starts, ends, kinds, most, sizes, bodies):  # type: ignore[no-untyped-def]
+def plain_sizes(data, starts, ends, kinds, most, sizes, bodies):
     """Find the uncompressed size of each block and where its compressed bytes start.
 
     Parameters
@@ -135,13 +135,13 @@ def plain_sizes(data, starts, ends, kinds, most, sizes, bodies):  # type: ignore
 
 
 @jit
-def _u4_at(data, p):  # type: ignore[no-untyped-def]
+def _u4_at(data, p):
     """Return a little-endian unsigned 32-bit number."""
     return np.int64(data[p]) | np.int64(data[p + 1]) << 8 | np.int64(data[p + 2]) << 16 | np.int64(data[p + 3]) << 24
 
 
 @jit
-def entries_end(data, start, end):  # type: ignore[no-untyped-def]
+def entries_end(data, start, end):
     """Return the end of a block's entries, -1 if its restart points do not fit."""
     if end - start < 4:
         return np.int64(-1)
@@ -157,7 +157,7 @@ def entries_end(data, start, end):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def short_varint(data, p, end):  # type: ignore[no-untyped-def]
+def short_varint(data, p, end):
     """Do what :func:`read_varint` does, faster for numbers of one byte."""
     if p < end and data[np.uint64(p)] < 0x80:
         return np.int64(data[np.uint64(p)]), np.int64(p + 1)
@@ -165,7 +165,7 @@ def short_varint(data, p, end):  # type: ignore[no-untyped-def]
 
 
 @jit
-def measure_blocks(data, starts, ends, counts):  # type: ignore[no-untyped-def]
+def measure_blocks(data, starts, ends, counts):
     """Count the entries of blocks into ``counts`` int64[blocks], and measure their full keys and values.
 
     Returns
@@ -203,7 +203,7 @@ def measure_blocks(data, starts, ends, counts):  # type: ignore[no-untyped-def]
 
 
 @jit
-def decode_blocks(data, starts, ends, keys, key, key_end, tag, value, value_end):  # type: ignore[no-untyped-def]
+def decode_blocks(data, starts, ends, keys, key, key_end, tag, value, value_end):
     """Collect the entries of blocks that :func:`measure_blocks` has accepted.
 
     Parameters
@@ -250,7 +250,7 @@ def decode_blocks(data, starts, ends, keys, key, key_end, tag, value, value_end)
 
 
 @inlined
-def _index_key(data, p, stop, delta):  # type: ignore[no-untyped-def]
+def _index_key(data, p, stop, delta):
     """Read the header of a key in an index block.
 
     Returns
@@ -269,7 +269,7 @@ def _index_key(data, p, stop, delta):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _index_place(data, p, stop, differs, n, offset, size):  # type: ignore[no-untyped-def]
+def _index_place(data, p, stop, differs, n, offset, size):
     """Read the location of the block of entry ``n``, and return the position after it, -1 if truncated.
 
     ``differs``: the block directly follows the previous one, and only the difference of their sizes is stored.
@@ -286,7 +286,7 @@ def _index_place(data, p, stop, differs, n, offset, size):  # type: ignore[no-un
 
 
 @jit
-def decode_index(data, start, end, tagged, delta, keys, key, key_end, offset, size):  # type: ignore[no-untyped-def]
+def decode_index(data, start, end, tagged, delta, keys, key, key_end, offset, size):
     """Collect the entries of an index block: the last key of each block (or a separator after it), and the block's location.
 
     Parameters
@@ -336,7 +336,7 @@ def decode_index(data, start, end, tagged, delta, keys, key, key_end, offset, si
 
 
 @inlined
-def _put_varint(value, out, o):  # type: ignore[no-untyped-def]
+def _put_varint(value, out, o):
     """Write a varint at ``o``, and return the position after it."""
     while value >= 0x80:
         out[o] = value & 0x7F | 0x80
@@ -347,7 +347,7 @@ def _put_varint(value, out, o):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _put_u4(value, out, o):  # type: ignore[no-untyped-def]
+def _put_u4(value, out, o):
     """Write a little-endian unsigned 32-bit number at ``o``, and return the position after it."""
     for k in range(4):
         out[o + k] = value >> 8 * k & 0xFF
@@ -355,7 +355,7 @@ def _put_u4(value, out, o):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _varint_size(value):  # type: ignore[no-untyped-def]
+def _varint_size(value):
     """Return the number of bytes of a varint."""
     n = np.int64(1)
     while value >= 0x80:
@@ -365,7 +365,7 @@ def _varint_size(value):  # type: ignore[no-untyped-def]
 
 
 @jit
-def encode_block(keys, key, key_end, data, value, value_end, interval, restarts, out):  # type: ignore[no-untyped-def]
+def encode_block(keys, key, key_end, data, value, value_end, interval, restarts, out):
     """Write a data block.
 
     Parameters
@@ -410,7 +410,7 @@ def encode_block(keys, key, key_end, data, value, value_end, interval, restarts,
 
 
 @jit
-def encode_index(keys, key, key_end, tail, delta, offset, size, restarts, out):  # type: ignore[no-untyped-def]
+def encode_index(keys, key, key_end, tail, delta, offset, size, restarts, out):
     """Write an index block in which each entry is a restart point, so that no key or location depends on another.
 
     Parameters

@@ -1,4 +1,4 @@
-"""Checksums of RocksDB blocks: masked CRC-32C (the default up to Flink 1.20) and XXH3 (RocksDB 8, Flink 2).
+"""Checksums of RocksDB blocks: masked CRC-32C (the older default) and XXH3 (since RocksDB 8).
 
 XXH3 is the 64-bit variant without a seed, with its default secret. Only the lower half of the result is stored.
 """
@@ -56,7 +56,7 @@ _ACCUMULATORS: Final = np.array([_P32_3, _P64_1, _P64_2, _P64_3, _P64_4, _P32_2,
 
 
 @jit
-def _u4(data, p):  # type: ignore[no-untyped-def]
+def _u4(data, p):
     q = np.uint64(p)
     return (
         np.uint64(data[q])
@@ -67,7 +67,7 @@ def _u4(data, p):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _u8(data, p):  # type: ignore[no-untyped-def]
+def _u8(data, p):
     q = np.uint64(p)
     return (
         np.uint64(data[q])
@@ -82,7 +82,7 @@ def _u8(data, p):  # type: ignore[no-untyped-def]
 
 
 @jit
-def crc32c(data, start, end, tables):  # type: ignore[no-untyped-def]
+def crc32c(data, start, end, tables):
     """Compute the CRC-32C of ``data[start:end]``, masked as RocksDB stores it; ``tables`` is uint64[8 * 256]."""
     crc = _LOW
     p = np.uint64(start)
@@ -109,7 +109,7 @@ def crc32c(data, start, end, tables):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _swap_bytes(v):  # type: ignore[no-untyped-def]
+def _swap_bytes(v):
     r = np.uint64(0)
     for _ in range(8):
         r = r << np.uint64(8) | v & np.uint64(0xFF)
@@ -118,7 +118,7 @@ def _swap_bytes(v):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _fold(a, b):  # type: ignore[no-untyped-def]
+def _fold(a, b):
     """Multiply to 128 bits and XOR the two halves."""
     half = np.uint64(32)
     a0, a1, b0, b1 = a & _LOW, a >> half, b & _LOW, b >> half
@@ -129,25 +129,25 @@ def _fold(a, b):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _mix(data, p, secret, s):  # type: ignore[no-untyped-def]
+def _mix(data, p, secret, s):
     return _fold(_u8(data, p) ^ _u8(secret, s), _u8(data, p + 8) ^ _u8(secret, s + 8))
 
 
 @jit
-def _avalanche(h):  # type: ignore[no-untyped-def]
+def _avalanche(h):
     h = (h ^ h >> np.uint64(37)) * _MX1
     return h ^ h >> np.uint64(32)
 
 
 @jit
-def _avalanche64(h):  # type: ignore[no-untyped-def]
+def _avalanche64(h):
     h = (h ^ h >> np.uint64(33)) * _P64_2
     h = (h ^ h >> np.uint64(29)) * _P64_3
     return h ^ h >> np.uint64(32)
 
 
 @jit
-def _xxh3_short(data, p, n, secret):  # type: ignore[no-untyped-def]
+def _xxh3_short(data, p, n, secret):
     if n == 0:
         return _avalanche64(_u8(secret, 56) ^ _u8(secret, 64))
     if n <= 3:
@@ -167,7 +167,7 @@ def _xxh3_short(data, p, n, secret):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _xxh3_middle(data, p, n, secret):  # type: ignore[no-untyped-def]
+def _xxh3_middle(data, p, n, secret):
     acc = np.uint64(n) * _P64_1
     if n <= 128:
         for i in range((n - 1) // 32, -1, -1):
@@ -183,7 +183,7 @@ def _xxh3_middle(data, p, n, secret):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _accumulate(acc, data, p, secret, s):  # type: ignore[no-untyped-def]
+def _accumulate(acc, data, p, secret, s):
     for i in range(8):
         value = _u8(data, p + 8 * i)
         keyed = value ^ _u8(secret, s + 8 * i)
@@ -192,7 +192,7 @@ def _accumulate(acc, data, p, secret, s):  # type: ignore[no-untyped-def]
 
 
 @jit
-def xxh3(data, start, end, secret, acc):  # type: ignore[no-untyped-def]
+def xxh3(data, start, end, secret, acc):
     """Compute the 64-bit XXH3 of ``data[start:end]``; ``acc`` uint64[8] is scratch space."""
     n = end - start
     if n <= 16:
@@ -219,7 +219,7 @@ def xxh3(data, start, end, secret, acc):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _of_block(data, start, end, kind, tables, secret, acc):  # type: ignore[no-untyped-def]
+def _of_block(data, start, end, kind, tables, secret, acc):
     """Compute the checksum of a block and its compression byte, which follows it at ``end``."""
     if kind == CRC32C:
         return crc32c(data, start, end + 1, tables)
@@ -227,7 +227,7 @@ def _of_block(data, start, end, kind, tables, secret, acc):  # type: ignore[no-u
 
 
 @jit
-def _first_bad(data, starts, ends, kind, tables, secret, acc):  # type: ignore[no-untyped-def]
+def _first_bad(data, starts, ends, kind, tables, secret, acc):
     for i in range(starts.shape[0]):
         if _of_block(data, starts[i], ends[i], kind, tables, secret, acc) & _LOW != _u4(data, ends[i] + 1):
             return i

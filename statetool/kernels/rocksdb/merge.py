@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from statetool.kernels.core.arrays import Positions
+from statetool.kernels.core.arrays import Int64s
 from statetool.kernels.core.codes import OK
 from statetool.kernels.core.jit import inlined, jit
 from statetool.kernels.core.words import compare, copy_bytes, word_at
@@ -30,18 +30,18 @@ HEAD_FIELDS: Final = 2
 class BlockRuns(NamedTuple):
     """Blocks of sorted runs: int64[blocks] start and end of each in their buffer, and int64[runs + 1] the first block of each run."""
 
-    starts: Positions
-    ends: Positions
-    edges: Positions
+    starts: Int64s
+    ends: Int64s
+    edges: Int64s
 
 
 class MergeScratch(NamedTuple):
     """Scratch: uint8[runs * width] the current keys, int64[runs, CURSOR_FIELDS], uint64[runs, HEAD_FIELDS], int64[runs] the runs in order."""
 
     keys: npt.NDArray[np.uint8]
-    cursors: Positions
+    cursors: Int64s
     heads: npt.NDArray[np.uint64]
-    order: Positions
+    order: Int64s
 
     @classmethod
     def of(cls, runs: int, width: int) -> MergeScratch:
@@ -55,7 +55,7 @@ class MergeScratch(NamedTuple):
 
 
 @inlined
-def _next_entry(data, starts, ends, last, b, p, stop, keys, own):  # type: ignore[no-untyped-def]
+def _next_entry(data, starts, ends, last, b, p, stop, keys, own):
     """Read the entry at ``p`` of block ``b``, or the first one of a following block up to ``last``. Its key goes to ``own`` of ``keys``.
 
     Returns
@@ -82,7 +82,7 @@ def _next_entry(data, starts, ends, last, b, p, stop, keys, own):  # type: ignor
 
 
 @inlined
-def _tag_at(keys, p):  # type: ignore[no-untyped-def]
+def _tag_at(keys, p):
     """Return the tag that follows a key."""
     tag = np.uint64(0)
     for k in range(8):
@@ -91,7 +91,7 @@ def _tag_at(keys, p):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _head_of(keys, p, size):  # type: ignore[no-untyped-def]
+def _head_of(keys, p, size):
     """Return the first eight bytes of a key as a number, with zeros after a shorter key, whose tag is shifted out."""
     head = np.uint64(0)
     if size >= 8:
@@ -103,14 +103,14 @@ def _head_of(keys, p, size):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _is_inside(keys, own, size, high, with_high):  # type: ignore[no-untyped-def]
+def _is_inside(keys, own, size, high, with_high):
     """Return True if a key is not behind the range."""
     c = compare(keys, own, own + size, high, np.int64(0), np.int64(high.shape[0]))
     return c < 0 or (c == 0 and with_high == 1)
 
 
 @inlined
-def _is_before(keys, width, cursors, heads, a, b):  # type: ignore[no-untyped-def]
+def _is_before(keys, width, cursors, heads, a, b):
     """Return True if the current entry of run ``a`` comes before that of ``b``: a smaller key, or a newer entry of the same key."""
     before = heads[a, _HEAD] < heads[b, _HEAD]
     if heads[a, _HEAD] == heads[b, _HEAD]:
@@ -121,7 +121,7 @@ def _is_before(keys, width, cursors, heads, a, b):  # type: ignore[no-untyped-de
 
 
 @jit
-def _reorder(order, live, keys, width, cursors, heads):  # type: ignore[no-untyped-def]
+def _reorder(order, live, keys, width, cursors, heads):
     """Move the first of ``live`` runs in ``order`` behind those whose current entries come before its own."""
     r = order[0]
     if live < 2 or not _is_before(keys, width, cursors, heads, order[1], r):
@@ -139,7 +139,7 @@ def _reorder(order, live, keys, width, cursors, heads):  # type: ignore[no-untyp
 
 
 @inlined
-def _has_key(keys, at, key_size, out, key, size):  # type: ignore[no-untyped-def]
+def _has_key(keys, at, key_size, out, key, size):
     """Return True if a run's current key is the ``size`` bytes at ``key`` of ``out``. The last bytes differ most between neighbours."""
     same = key_size == size
     k = size
@@ -153,7 +153,7 @@ def _has_key(keys, at, key_size, out, key, size):  # type: ignore[no-untyped-def
 
 
 @inlined
-def _finish(data, n, o, size, operands, out, key, key_end, value_end):  # type: ignore[no-untyped-def]
+def _finish(data, n, o, size, operands, out, key, key_end, value_end):
     """Write the value of the key at ``o`` of ``out``, if it has one: the operands from the oldest to the newest, joined by commas.
 
     The range of the newest operand is ``key[n]``, ``key_end[n]``, and those of older ones follow.
@@ -176,7 +176,7 @@ def _finish(data, n, o, size, operands, out, key, key_end, value_end):  # type: 
 
 
 @jit
-def _begin_runs(data, starts, ends, edges, low, high, behind, with_high, width, keys, cursors, heads, order):  # type: ignore[no-untyped-def]
+def _begin_runs(data, starts, ends, edges, low, high, behind, with_high, width, keys, cursors, heads, order):
     """Move each run to its first entry in the range, and put those that have one in order. Return code and their number (or the bad block)."""
     live = np.int64(0)
     for run in range(edges.shape[0] - 1):
@@ -204,7 +204,7 @@ def _begin_runs(data, starts, ends, edges, low, high, behind, with_high, width, 
 
 
 @jit
-def _merge_begun(  # type: ignore[no-untyped-def]
+def _merge_begun(
     data, starts, ends, edges, high, with_high, width, keys, cursors, heads, order, live, out, key, key_end, value_end
 ):
     """Do what :func:`merge_blocks` does with ``live`` runs, which have begun. (A run's state is in variables while its entries come first.)"""
@@ -252,7 +252,7 @@ def _merge_begun(  # type: ignore[no-untyped-def]
 
 
 @jit
-def merge_blocks(data, runs, low, high, behind, with_high, width, scratch, out, key, key_end, value_end):  # type: ignore[no-untyped-def]
+def merge_blocks(data, runs, low, high, behind, with_high, width, scratch, out, key, key_end, value_end):
     """Write the entries that remain after newer ones have replaced older ones, one after another: key, value, key, value.
 
     The newest entries of a key decide: a value; nothing if it was deleted; or merge operands down to such a base, joined by commas from the
@@ -289,8 +289,8 @@ def merge_blocks(data, runs, low, high, behind, with_high, width, scratch, out, 
 
 
 @jit
-def place_entries(data, key, key_end, value_end, prefix, shift, out_group, out_key, out_key_end, out_value_end):  # type: ignore[no-untyped-def]
-    """Move the positions of entries by ``shift``. ``out_key`` is behind the key group, whose ``prefix`` bytes go to ``out_group``."""
+def place_entries(data, key, key_end, value_end, prefix, shift, out_group, out_key, out_key_end, out_value_end):
+    """Move the positions of entries by ``shift``. ``out_key`` is behind the first ``prefix`` bytes, whose number goes to ``out_group``."""
     for i in range(key.shape[0]):
         p = key[i]
         group = np.int64(0)

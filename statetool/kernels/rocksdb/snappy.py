@@ -14,7 +14,7 @@ from statetool.kernels.core.words import copy_bytes, copy_word
 
 
 @inlined
-def _number_at(data, p, end, size):  # type: ignore[no-untyped-def]
+def _number_at(data, p, end, size):
     """Return a little-endian number of up to four bytes; bytes after ``end`` count as 0."""
     number = np.int64(0)
     if p + 4 <= end:
@@ -28,7 +28,7 @@ def _number_at(data, p, end, size):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _repeat(out, o, offset, size, end):  # type: ignore[no-untyped-def]
+def _repeat(out, o, offset, size, end):
     """Copy ``size`` bytes from ``offset`` bytes earlier, repeating them if ``offset`` is less than ``size``.
 
     Up to 15 bytes after them are also written, if before ``end``: later output replaces these.
@@ -48,7 +48,7 @@ def _repeat(out, o, offset, size, end):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _uncompress(data, p, end, out, start, stop):  # type: ignore[no-untyped-def]
+def _uncompress(data, p, end, out, start, stop):
     """Uncompress one block into ``out`` from ``start`` to ``stop``; return 0, or 1 if it is damaged."""
     while p < end and data[np.uint64(p)] >= 0x80:
         p += 1
@@ -89,7 +89,7 @@ def _uncompress(data, p, end, out, start, stop):  # type: ignore[no-untyped-def]
 
 
 @jit
-def plain_blocks(data, bodies, ends, kinds, out, starts, stops):  # type: ignore[no-untyped-def]
+def plain_blocks(data, bodies, ends, kinds, out, starts, stops):
     """Copy uncompressed blocks (kind 0) and uncompress Snappy blocks (1), skipping all others.
 
     Parameters

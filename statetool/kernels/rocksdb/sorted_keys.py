@@ -10,7 +10,7 @@ from statetool.kernels.core.words import compare
 
 
 @jit
-def first_not_before(keys, key, key_end, wanted, behind):  # type: ignore[no-untyped-def]
+def first_not_before(keys, key, key_end, wanted, behind):
     """Return the number of ascending keys before ``wanted`` uint8[:]; with ``behind`` 1, keys equal to it also count."""
     low = np.int64(0)
     high = np.int64(key.shape[0])
@@ -25,7 +25,7 @@ def first_not_before(keys, key, key_end, wanted, behind):  # type: ignore[no-unt
 
 
 @jit
-def mark_blocks(block_keys, block, block_end, keys, key, key_end, marked):  # type: ignore[no-untyped-def]
+def mark_blocks(block_keys, block, block_end, keys, key, key_end, marked):
     """Mark the blocks that may contain keys starting with one of several prefixes.
 
     Parameters

@@ -14,13 +14,13 @@ from statetool.kernels.core.words import copy_bytes
 
 
 @jit
-def read_u2(data, p):  # type: ignore[no-untyped-def]
+def read_u2(data, p):
     """Return the unsigned 16-bit number at ``p`` (uint64) as int64."""
     return np.int64(data[p]) << 8 | np.int64(data[p + np.uint64(1)])
 
 
 @jit
-def _bits(data, p):  # type: ignore[no-untyped-def]
+def _bits(data, p):
     """Return 32 bits at ``p`` as uint32; LLVM turns it into one load."""
     a, b = np.uint32(data[p]), np.uint32(data[p + np.uint64(1)])
     c, d = np.uint32(data[p + np.uint64(2)]), np.uint32(data[p + np.uint64(3)])
@@ -28,25 +28,25 @@ def _bits(data, p):  # type: ignore[no-untyped-def]
 
 
 @jit
-def read_u4(data, p):  # type: ignore[no-untyped-def]
+def read_u4(data, p):
     """Return the unsigned 32-bit number at ``p`` (uint64) as int64."""
     return np.int64(_bits(data, p))
 
 
 @jit
-def read_i4(data, p):  # type: ignore[no-untyped-def]
+def read_i4(data, p):
     """Return the signed 32-bit number at ``p`` (uint64) as int64."""
     return np.int64(np.int32(_bits(data, p)))
 
 
 @jit
-def read_i8(data, p):  # type: ignore[no-untyped-def]
+def read_i8(data, p):
     """Return the signed 64-bit number at ``p`` (uint64)."""
     return read_i4(data, p) << 32 | read_u4(data, p + np.uint64(4))
 
 
 @jit
-def load_fixed(data, pos, end, size, out, after):  # type: ignore[no-untyped-def]
+def load_fixed(data, pos, end, size, out, after):
     """Load big-endian integers of ``size`` bytes (1, 2, 4 or 8), sign-extended, into ``out`` int64[n]."""
     n = pos.shape[0]
     for i in range(n):
@@ -71,7 +71,7 @@ def load_fixed(data, pos, end, size, out, after):  # type: ignore[no-untyped-def
 
 
 @jit
-def load_flags(data, pos, end, out, after):  # type: ignore[no-untyped-def]
+def load_flags(data, pos, end, out, after):
     """Load bytes that must be 0 or 1 into ``out`` uint8[n]."""
     for i in range(pos.shape[0]):
         p = pos[i]
@@ -86,7 +86,7 @@ def load_flags(data, pos, end, out, after):  # type: ignore[no-untyped-def]
 
 
 @jit
-def check_bytes(data, pos, end, size, wanted, code, after):  # type: ignore[no-untyped-def]
+def check_bytes(data, pos, end, size, wanted, code, after):
     """Skip ``size`` bytes that must all equal ``wanted``; return ``code`` for the first value where they do not."""
     for i in range(pos.shape[0]):
         p = pos[i]
@@ -100,7 +100,7 @@ def check_bytes(data, pos, end, size, wanted, code, after):  # type: ignore[no-u
 
 
 @jit
-def first_unfilled(after, end):  # type: ignore[no-untyped-def]
+def first_unfilled(after, end):
     """Return the index of the first value that does not end where its frame does, -1 if all do."""
     for i in range(after.shape[0]):
         if after[i] != end[i]:
@@ -109,7 +109,7 @@ def first_unfilled(after, end):  # type: ignore[no-untyped-def]
 
 
 @jit
-def counted_sizes(data, pos, end, sizes, after):  # type: ignore[no-untyped-def]
+def counted_sizes(data, pos, end, sizes, after):
     """Read i32 byte counts; ``after`` is the position after the bytes."""
     for i in range(pos.shape[0]):
         p = pos[i]
@@ -124,7 +124,7 @@ def counted_sizes(data, pos, end, sizes, after):  # type: ignore[no-untyped-def]
 
 
 @jit
-def bytes_fill(data, starts, offsets, out):  # type: ignore[no-untyped-def]
+def bytes_fill(data, starts, offsets, out):
     """Copy ``offsets[i + 1] - offsets[i]`` bytes from ``starts[i]`` for each i."""
     for i in range(starts.shape[0]):
         copy_bytes(data, starts[i], np.int64(offsets[i + 1] - offsets[i]), out, np.int64(offsets[i]))

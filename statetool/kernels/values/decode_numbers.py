@@ -13,7 +13,7 @@ from statetool.kernels.values.decode_fixed import read_u4
 
 
 @jit
-def big_integers(data, pos, end, out, valid, wide, after):  # type: ignore[no-untyped-def]
+def big_integers(data, pos, end, out, valid, wide, after):
     """Read BigIntegers into ``out`` int64[n]; ``wide`` uint8[n] marks those longer than 8 bytes (``out`` is left unset)."""
     for i in range(pos.shape[0]):
         p = pos[i]
@@ -43,7 +43,7 @@ def big_integers(data, pos, end, out, valid, wide, after):  # type: ignore[no-un
 
 
 @jit
-def scale_decimals(unscaled, scales, target, powers, low, high, valid, wide):  # type: ignore[no-untyped-def]
+def scale_decimals(unscaled, scales, target, powers, low, high, valid, wide):
     """Rescale 64-bit unscaled values to scale ``target`` as 128-bit two's complement (``low``, ``high`` int64[n]).
 
     ``powers`` uint64[20] are powers of ten. Values with a scale outside ``target - 18 .. target`` are marked ``wide``.

@@ -19,7 +19,7 @@ _I32_MIN: Final = -(1 << 31)
 
 
 @jit
-def _days(year, month, day):  # type: ignore[no-untyped-def]
+def _days(year, month, day):
     """Return the days from 1970-01-01 to a date of the proleptic Gregorian calendar."""
     y = year - (1 if month <= 2 else 0)
     era = y // 400
@@ -29,7 +29,7 @@ def _days(year, month, day):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _month_days(year, month):  # type: ignore[no-untyped-def]
+def _month_days(year, month):
     """Return the number of days in a month."""
     if month == 2:
         return 29 if year % 4 == 0 and (year % 100 != 0 or year % 400 == 0) else 28
@@ -37,7 +37,7 @@ def _month_days(year, month):  # type: ignore[no-untyped-def]
 
 
 @jit
-def read_date(data, p):  # type: ignore[no-untyped-def]
+def read_date(data, p):
     """Return ``(code, is null, days since 1970-01-01)`` of the LocalDate at ``p`` (uint64)."""
     year = read_i4(data, p)
     month = np.int64(data[p + np.uint64(4)])
@@ -50,7 +50,7 @@ def read_date(data, p):  # type: ignore[no-untyped-def]
 
 
 @jit
-def read_time(data, p):  # type: ignore[no-untyped-def]
+def read_time(data, p):
     """Return ``(code, is null, second of day, nano of second)`` of the LocalTime at ``p`` (uint64)."""
     hour = np.int64(data[p])
     minute = np.int64(data[p + np.uint64(1)])
@@ -65,7 +65,7 @@ def read_time(data, p):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _micros(seconds, nano):  # type: ignore[no-untyped-def]
+def _micros(seconds, nano):
     """Return ``(code, epoch micros)``; no intermediate result overflows."""
     micro = nano // 1000
     if seconds < 0:
@@ -79,7 +79,7 @@ def _micros(seconds, nano):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _load_instant(data, p, kind):  # type: ignore[no-untyped-def]
+def _load_instant(data, p, kind):
     """Return ``(code, is null, epoch micros, nanos below the microsecond)`` for the first three kinds."""
     v = read_i8(data, p)
     zero = np.int64(0)
@@ -103,7 +103,7 @@ def _load_instant(data, p, kind):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _load_date_time(data, p):  # type: ignore[no-untyped-def]
+def _load_date_time(data, p):
     """Return ``(code, is null, micros since 1970-01-01T00:00, nanos below the microsecond)`` of a LocalDateTime."""
     code, no_date, days = read_date(data, p)
     zero = np.int64(0)
@@ -119,7 +119,7 @@ def _load_date_time(data, p):  # type: ignore[no-untyped-def]
 
 
 @jit
-def load_temporal(data, pos, end, kind, size, out, below, valid, after):  # type: ignore[no-untyped-def]
+def load_temporal(data, pos, end, kind, size, out, below, valid, after):
     """Load temporal values: epoch micros (``date``: days, ``time``: nanos of day) into ``out`` int64[n].
 
     ``below`` int32[n] receives the nanos below the microsecond. ``kind`` indexes ``TEMPORAL_KINDS``.

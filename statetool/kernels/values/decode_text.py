@@ -13,7 +13,7 @@ from statetool.kernels.core.words import copy_bytes
 
 
 @jit
-def read_varint(data, p, end):  # type: ignore[no-untyped-def]
+def read_varint(data, p, end):
     """Return ``(value, position after)``; the position is -1 if the number is truncated or longer than 5 bytes."""
     value = np.int64(0)
     shift = 0
@@ -29,7 +29,7 @@ def read_varint(data, p, end):  # type: ignore[no-untyped-def]
 
 
 @jit
-def is_ascii(data, p, n):  # type: ignore[no-untyped-def]
+def is_ascii(data, p, n):
     """Return True if ``n`` bytes from ``p`` are all below 80 hex, so that each is one code unit."""
     start = np.uint64(p)
     high = np.uint8(0)
@@ -39,7 +39,7 @@ def is_ascii(data, p, n):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _measure(data, p, n, end):  # type: ignore[no-untyped-def]
+def _measure(data, p, n, end):
     """Return ``(code, UTF-8 bytes, position after)`` of ``n`` code units."""
     size = np.int64(0)
     pending = False
@@ -63,7 +63,7 @@ def _measure(data, p, n, end):  # type: ignore[no-untyped-def]
 
 
 @jit
-def text_sizes(data, pos, end, extra, sizes, starts, units, valid, after):  # type: ignore[no-untyped-def]
+def text_sizes(data, pos, end, extra, sizes, starts, units, valid, after):
     """Measure Flink strings: UTF-8 bytes into ``sizes``, position of the first code unit into ``starts``, counts into ``units``.
 
     ``extra`` is 1 if a length of 0 means null (``valid`` uint8[n] receives the flags), otherwise 0.
@@ -99,7 +99,7 @@ def text_sizes(data, pos, end, extra, sizes, starts, units, valid, after):  # ty
 
 
 @jit
-def _fill(data, p, n, end, out, o):  # type: ignore[no-untyped-def]
+def _fill(data, p, n, end, out, o):
     """Write ``n`` validated code units as UTF-8."""
     high = np.int64(0)
     for _ in range(n):
@@ -128,7 +128,7 @@ def _fill(data, p, n, end, out, o):  # type: ignore[no-untyped-def]
 
 
 @jit
-def text_fill(data, starts, units, after, offsets, out):  # type: ignore[no-untyped-def]
+def text_fill(data, starts, units, after, offsets, out):
     """Write measured strings as UTF-8 to ``out`` uint8[:] at ``offsets`` int32[n + 1]."""
     for i in range(starts.shape[0]):
         n = units[i]

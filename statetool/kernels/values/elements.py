@@ -30,7 +30,7 @@ _COMMA: Final = 0x2C
 
 
 @jit
-def read_counts(data, pos, end, at_least, counts, after):  # type: ignore[no-untyped-def]
+def read_counts(data, pos, end, at_least, counts, after):
     """Read i32 counts of elements that take ``at_least`` bytes each; ``after`` is the position after the counts."""
     for i in range(pos.shape[0]):
         n = read_count(data, pos[i], end[i])
@@ -44,7 +44,7 @@ def read_counts(data, pos, end, at_least, counts, after):  # type: ignore[no-unt
 
 
 @jit
-def strided_positions(pos, end, counts, first, stride, out, out_other, out_end, after):  # type: ignore[no-untyped-def]
+def strided_positions(pos, end, counts, first, stride, out, out_other, out_end, after):
     """Do what :func:`element_positions` does for elements of ``stride`` bytes; the key of a map takes the first ``first`` of them."""
     o = 0
     for i in range(pos.shape[0]):
@@ -60,7 +60,7 @@ def strided_positions(pos, end, counts, first, stride, out, out_other, out_end, 
 
 
 @jit
-def element_positions(data, prog, other, pos, end, counts, out, out_other, out_end, after):  # type: ignore[no-untyped-def]
+def element_positions(data, prog, other, pos, end, counts, out, out_other, out_end, after):
     """Find the elements of lists, starting at the first element.
 
     Parameters
@@ -88,7 +88,7 @@ def element_positions(data, prog, other, pos, end, counts, out, out_other, out_e
 
 
 @jit
-def mask_counts(data, pos, end, counts, after):  # type: ignore[no-untyped-def]
+def mask_counts(data, pos, end, counts, after):
     """Read i32 counts that are followed by bit masks, one bit per element; ``after`` is the position after the masks."""
     for i in range(pos.shape[0]):
         n = read_count(data, pos[i], end[i])
@@ -104,7 +104,7 @@ def mask_counts(data, pos, end, counts, after):  # type: ignore[no-untyped-def]
 
 
 @jit
-def masked_positions(data, prog, masks, pos, end, counts, out, out_end, valid, after):  # type: ignore[no-untyped-def]
+def masked_positions(data, prog, masks, pos, end, counts, out, out_end, valid, after):
     """Find elements that follow a bit mask of nulls.
 
     Parameters
@@ -131,7 +131,7 @@ def masked_positions(data, prog, masks, pos, end, counts, out, out_end, valid, a
 
 
 @jit
-def first_blocks(data, pos, end, at_least, total):  # type: ignore[no-untyped-def]
+def first_blocks(data, pos, end, at_least, total):
     """Add up the items of the first block of each list in ``total`` int64[1].
 
     Items take ``at_least`` bytes. Flink writes no second block.
@@ -147,7 +147,7 @@ def first_blocks(data, pos, end, at_least, total):  # type: ignore[no-untyped-de
 
 
 @jit
-def block_elements(data, prog, other, pos, end, at_least, counts, out, out_other, out_end, total, after):  # type: ignore[no-untyped-def]
+def block_elements(data, prog, other, pos, end, at_least, counts, out, out_other, out_end, total, after):
     """Find the items of Avro's blocks.
 
     Parameters
@@ -201,7 +201,7 @@ def block_elements(data, prog, other, pos, end, at_least, counts, out, out_other
 
 
 @jit
-def joined_counts(data, prog, pos, end, counts):  # type: ignore[no-untyped-def]
+def joined_counts(data, prog, pos, end, counts):
     """Count the elements of comma-joined lists, up to ``end`` (canonical and RocksDB list state)."""
     for i in range(pos.shape[0]):
         p = pos[i]
@@ -228,7 +228,7 @@ def joined_counts(data, prog, pos, end, counts):  # type: ignore[no-untyped-def]
 
 
 @jit
-def joined_positions(data, prog, pos, end, counts, out, out_end):  # type: ignore[no-untyped-def]
+def joined_positions(data, prog, pos, end, counts, out, out_end):
     """Find the range of each element of comma-joined lists that :func:`joined_counts` has accepted."""
     o = 0
     size = prog[1] if prog[0] == FIXED else np.int64(-1)

@@ -13,7 +13,7 @@ from statetool.kernels.core.words import copy_bytes
 
 
 @jit
-def store_fixed(values, size, out, pos):  # type: ignore[no-untyped-def]
+def store_fixed(values, size, out, pos):
     """Write int64[n] as big-endian integers of ``size`` bytes (the low bytes)."""
     for i in range(values.shape[0]):
         v = values[i]
@@ -23,7 +23,7 @@ def store_fixed(values, size, out, pos):  # type: ignore[no-untyped-def]
 
 
 @jit
-def varint_size(v):  # type: ignore[no-untyped-def]
+def varint_size(v):
     """Return the size in bytes of an unsigned base-128 number."""
     n = 1
     while v >= 0x80:
@@ -33,7 +33,7 @@ def varint_size(v):  # type: ignore[no-untyped-def]
 
 
 @jit
-def measure_text(data, start, end, valid, extra, units, sizes):  # type: ignore[no-untyped-def]
+def measure_text(data, start, end, valid, extra, units, sizes):
     """Measure UTF-8 strings as Flink strings: UTF-16 units and bytes. Invalid strings take the one byte of null."""
     for i in range(start.shape[0]):
         if valid[i] == 0:
@@ -61,7 +61,7 @@ def measure_text(data, start, end, valid, extra, units, sizes):  # type: ignore[
 
 
 @jit
-def store_varint(v, out, o):  # type: ignore[no-untyped-def]
+def store_varint(v, out, o):
     """Write an unsigned base-128 number and return the position after it."""
     while v >= 0x80:
         out[o] = (v & 0x7F) | 0x80
@@ -72,7 +72,7 @@ def store_varint(v, out, o):  # type: ignore[no-untyped-def]
 
 
 @jit
-def store_text(data, start, end, units, sizes, extra, out, pos):  # type: ignore[no-untyped-def]
+def store_text(data, start, end, units, sizes, extra, out, pos):
     """Write measured UTF-8 strings as Flink strings."""
     for i in range(start.shape[0]):
         o = pos[i]
@@ -111,7 +111,7 @@ def store_text(data, start, end, units, sizes, extra, out, pos):  # type: ignore
 
 
 @jit
-def store_markers(lengths, sizes, out, pos):  # type: ignore[no-untyped-def]
+def store_markers(lengths, sizes, out, pos):
     """Write the lengths after ambiguous keys: little-endian base 256 in ``sizes`` bytes."""
     for i in range(lengths.shape[0]):
         left = lengths[i]
@@ -121,7 +121,7 @@ def store_markers(lengths, sizes, out, pos):  # type: ignore[no-untyped-def]
 
 
 @jit
-def hash_text(data, start, end, out):  # type: ignore[no-untyped-def]
+def hash_text(data, start, end, out):
     """Compute ``String.hashCode`` of the units (varints) of Flink strings from ``start`` to ``end``, into int64[n]."""
     for i in range(start.shape[0]):
         h = np.uint32(0)

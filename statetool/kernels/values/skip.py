@@ -61,7 +61,7 @@ _UNKNOWN: Final = -UNKNOWN_OPERATION
 
 
 @inlined
-def read_count(data, p, end):  # type: ignore[no-untyped-def]
+def read_count(data, p, end):
     """Read an i32 count; return the negated error code if it is truncated or negative."""
     if p + 4 > end:
         return np.int64(_CUT)
@@ -70,13 +70,13 @@ def read_count(data, p, end):  # type: ignore[no-untyped-def]
 
 
 @jit
-def too_many(n, at_least, left):  # type: ignore[no-untyped-def]
+def too_many(n, at_least, left):
     """Return True if ``n`` elements of ``at_least`` bytes do not fit into ``left`` bytes; zero-byte elements are limited by number."""
     return n * at_least > left or (at_least == 0 and n > MAX_EMPTY_ELEMENTS)
 
 
 @inlined
-def read_block(data, p, end):  # type: ignore[no-untyped-def]
+def read_block(data, p, end):
     """Read the number of items of one of Avro's blocks.
 
     Returns
@@ -91,7 +91,7 @@ def read_block(data, p, end):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _skip_text(data, extra, p, end):  # type: ignore[no-untyped-def]
+def _skip_text(data, extra, p, end):
     """Skip a string; ``extra`` is 1 if a length of 0 means null."""
     if p < end and data[np.uint64(p)] < 0x80:
         n = np.int64(data[np.uint64(p)])
@@ -117,7 +117,7 @@ def _skip_text(data, extra, p, end):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _skip_big(data, decimal, p, end):  # type: ignore[no-untyped-def]
+def _skip_big(data, decimal, p, end):
     """Skip a BigInteger, or a BigDecimal if ``decimal``."""
     n = read_count(data, p, end)
     if n < 0 or n == 4:
@@ -131,7 +131,7 @@ def _skip_big(data, decimal, p, end):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _skip_blocks(data, size, p, end):  # type: ignore[no-untyped-def]
+def _skip_blocks(data, size, p, end):
     """Skip Avro's blocks of items of ``size`` bytes."""
     while True:
         n, p = read_block(data, p, end)
@@ -143,7 +143,7 @@ def _skip_blocks(data, size, p, end):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _skip_leaf(data, prog, pc, p, end):  # type: ignore[no-untyped-def]
+def _skip_leaf(data, prog, pc, p, end):
     """Skip a value whose opcode is at most ``LAST_LEAF``."""
     op = prog[pc]
     if op == FIXED:
@@ -164,7 +164,7 @@ def _skip_leaf(data, prog, pc, p, end):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _skip_simple(data, prog, pc, p, end):  # type: ignore[no-untyped-def]
+def _skip_simple(data, prog, pc, p, end):
     """Skip a value whose opcode is at most ``LAST_SIMPLE``."""
     op = prog[pc]
     if op <= LAST_LEAF:
@@ -185,7 +185,7 @@ def _skip_simple(data, prog, pc, p, end):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _choose(data, prog, pc, p, end):  # type: ignore[no-untyped-def]
+def _choose(data, prog, pc, p, end):
     """Read the header of a value with at most one part.
 
     Returns
@@ -226,7 +226,7 @@ def _choose(data, prog, pc, p, end):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _open(data, prog, pc, p, end):  # type: ignore[no-untyped-def]
+def _open(data, prog, pc, p, end):
     """Read the header of a value with any number of parts.
 
     Returns
@@ -275,7 +275,7 @@ def _open(data, prog, pc, p, end):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _next_block(data, prog, pc, p, end, total):  # type: ignore[no-untyped-def]
+def _next_block(data, prog, pc, p, end, total):
     """Read the number of parts of a block of the opcode ``BLOCKS``; ``total`` is the number of parts before it.
 
     Returns
@@ -290,7 +290,7 @@ def _next_block(data, prog, pc, p, end, total):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _skip_any(data, prog, pc, p, end):  # type: ignore[no-untyped-def]
+def _skip_any(data, prog, pc, p, end):
     """Skip a value of any operation; the only recursive kernel."""
     op = prog[pc]
     while LAST_SIMPLE < op <= LAST_CHOICE:
@@ -336,7 +336,7 @@ def _skip_any(data, prog, pc, p, end):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def skip_one(data, prog, pc, p, end):  # type: ignore[no-untyped-def]
+def skip_one(data, prog, pc, p, end):
     """Return the position after the value at ``p``, or the negated error code if it does not fit before ``end``."""
     op = prog[pc]
     if op <= LAST_LEAF:
@@ -347,7 +347,7 @@ def skip_one(data, prog, pc, p, end):  # type: ignore[no-untyped-def]
 
 
 @jit
-def skip_many(data, prog, pos, end, after):  # type: ignore[no-untyped-def]
+def skip_many(data, prog, pos, end, after):
     """Find the ends of many values.
 
     Parameters

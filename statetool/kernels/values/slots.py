@@ -26,7 +26,7 @@ from statetool.kernels.values.decode_fixed import read_u4
 
 
 @jit
-def little_u4(data, p):  # type: ignore[no-untyped-def]
+def little_u4(data, p):
     """Return the unsigned 32-bit number at ``p`` (uint64) as int64."""
     return (
         np.int64(data[p])
@@ -37,20 +37,20 @@ def little_u4(data, p):  # type: ignore[no-untyped-def]
 
 
 @jit
-def little_i4(data, p):  # type: ignore[no-untyped-def]
+def little_i4(data, p):
     """Return the signed 32-bit number at ``p`` (uint64) as int64."""
     v = little_u4(data, p)
     return v if v < 0x80000000 else v - 0x100000000
 
 
 @jit
-def little_i8(data, p):  # type: ignore[no-untyped-def]
+def little_i8(data, p):
     """Return the signed 64-bit number at ``p`` (uint64)."""
     return little_u4(data, p) | little_i4(data, p + np.uint64(4)) << 32
 
 
 @jit
-def row_heads(data, base, limit, fixed_size, kinds):  # type: ignore[no-untyped-def]
+def row_heads(data, base, limit, fixed_size, kinds):
     """Check that the fixed-length part is complete, and read the row kind into ``kinds`` uint8[n]."""
     for i in range(base.shape[0]):
         if limit[i] - base[i] < fixed_size:
@@ -63,7 +63,7 @@ def row_heads(data, base, limit, fixed_size, kinds):  # type: ignore[no-untyped-
 
 
 @jit
-def row_nulls(data, base, valid):  # type: ignore[no-untyped-def]
+def row_nulls(data, base, valid):
     """Read the null bits into ``valid`` uint8[fields, n]."""
     fields = valid.shape[0]
     for first in range(0, fields, 8):
@@ -75,7 +75,7 @@ def row_nulls(data, base, valid):  # type: ignore[no-untyped-def]
 
 
 @jit
-def load_little(data, slot, valid, size, out):  # type: ignore[no-untyped-def]
+def load_little(data, slot, valid, size, out):
     """Load integers of ``size`` bytes (1, 2, 4 or 8), sign-extended; 0 for null."""
     n = slot.shape[0]
     if size == 8:
@@ -96,7 +96,7 @@ def load_little(data, slot, valid, size, out):  # type: ignore[no-untyped-def]
 
 
 @jit
-def load_bools(data, slot, valid, out):  # type: ignore[no-untyped-def]
+def load_bools(data, slot, valid, out):
     """Load bytes that must be 0 or 1 into ``out`` uint8[n]."""
     for i in range(slot.shape[0]):
         flag = data[np.uint64(slot[i])] if valid[i] else np.uint8(0)
@@ -107,7 +107,7 @@ def load_bools(data, slot, valid, out):  # type: ignore[no-untyped-def]
 
 
 @jit
-def find_parts(data, base, limit, slot, valid, owner, left, inline, starts, sizes):  # type: ignore[no-untyped-def]
+def find_parts(data, base, limit, slot, valid, owner, left, inline, starts, sizes):
     """Find the bytes that slots refer to: in the slot itself if ``inline`` and marked so, otherwise at the stored offset.
 
     ``left`` int64[rows or arrays]: bytes that parts may still take (Flink stores them one after another); ``owner`` int64[n] is the
@@ -139,7 +139,7 @@ def find_parts(data, base, limit, slot, valid, owner, left, inline, starts, size
 
 
 @jit
-def find_instants(data, base, limit, slot, valid, millis, nanos):  # type: ignore[no-untyped-def]
+def find_instants(data, base, limit, slot, valid, millis, nanos):
     """Read timestamps of more than three digits: i64 millis in the variable-length part, i32 nano of milli in the slot."""
     for i in range(slot.shape[0]):
         millis[i] = 0
@@ -158,7 +158,7 @@ def find_instants(data, base, limit, slot, valid, millis, nanos):  # type: ignor
 
 
 @jit
-def read_decimals(data, starts, sizes, valid, limit_high, limit_low, words):  # type: ignore[no-untyped-def]
+def read_decimals(data, starts, sizes, valid, limit_high, limit_low, words):
     """Read big-endian two's complement into ``words`` int64[n, 2], low word first.
 
     Magnitudes must be below the limit (``limit_high`` int64, ``limit_low`` uint64).
@@ -202,7 +202,7 @@ def read_decimals(data, starts, sizes, valid, limit_high, limit_low, words):  # 
 
 
 @jit
-def array_counts(data, base, limit, size, counts):  # type: ignore[no-untyped-def]
+def array_counts(data, base, limit, size, counts):
     """Read the number of elements, of ``size`` bytes each, of arrays."""
     for i in range(base.shape[0]):
         room = limit[i] - base[i]
@@ -216,7 +216,7 @@ def array_counts(data, base, limit, size, counts):  # type: ignore[no-untyped-de
 
 
 @jit
-def array_elements(data, base, limit, counts, size, slot, valid, bases, limits, owner):  # type: ignore[no-untyped-def]
+def array_elements(data, base, limit, counts, size, slot, valid, bases, limits, owner):
     """Find the slot, null flag and array of each element, in order."""
     o = 0
     for i in range(base.shape[0]):
@@ -234,7 +234,7 @@ def array_elements(data, base, limit, counts, size, slot, valid, bases, limits, 
 
 
 @jit
-def map_parts(data, base, limit, middle):  # type: ignore[no-untyped-def]
+def map_parts(data, base, limit, middle):
     """Find the start of the array of values, after the i32 size and the array of keys."""
     for i in range(base.shape[0]):
         room = limit[i] - base[i] - 4
@@ -248,7 +248,7 @@ def map_parts(data, base, limit, middle):  # type: ignore[no-untyped-def]
 
 
 @jit
-def variant_parts(data, starts, sizes, valid, middle):  # type: ignore[no-untyped-def]
+def variant_parts(data, starts, sizes, valid, middle):
     """Find the start of values, after the i32 (big-endian) size and the metadata."""
     for i in range(starts.shape[0]):
         middle[i] = starts[i]

@@ -32,7 +32,7 @@ class _TimedReader(io.RawIOBase):
         if left <= 0:
             raise TimeoutError("the response is not complete")
         self._sock.settimeout(left)
-        return self._raw.readinto(buffer)  # type: ignore[attr-defined, no-any-return]
+        return self._raw.readinto(buffer)
 
     def close(self) -> None:
         self._raw.close()
@@ -44,7 +44,7 @@ class _TimedResponse(http.client.HTTPResponse):
 
     def __init__(self, sock: socket.socket, *arguments: Any, end: float, **more: Any) -> None:
         super().__init__(sock, *arguments, **more)
-        raw = self.fp.detach()  # type: ignore[attr-defined]
+        raw = self.fp.detach()
         self.fp = io.BufferedReader(_TimedReader(raw, sock, end))
 
 

@@ -23,12 +23,13 @@ from statetool.columns.take import row_sizes
 from statetool.columns.to_plain import arrow_to_plain
 from statetool.columns.values import StateLayout
 from statetool.errors import EncodeError, StatetoolError, UnsupportedError
-from statetool.formats.keyed.entries import EntryBatch, Int64s
+from statetool.formats.keyed.entries import EntryBatch
 from statetool.formats.keyed.naming import named_header
 from statetool.formats.state_meta import StateMetaInfo
 from statetool.java.hashing.key_hash import key_groups
 from statetool.java.hashing.keys import KeyHasher
 from statetool.java.hashing.possible_keys import nulls_among
+from statetool.kernels.core.arrays import Int64s
 from statetool.saving.bootstrap.input_columns import cell_text, column_of, key_array, row_of, state_mask
 from statetool.saving.bootstrap.recipe import ElementEncoder, RowEncoder, StateColumn, TimerColumns
 from statetool.saving.streams.keyed import parse_keyed_header

@@ -23,7 +23,7 @@ from statetool.errors import FormatError, several
 from statetool.formats.keyed.entries import EntryBatch, concat
 from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.keyed.ranges import KeyGroupRange, batches_of
-from statetool.kernels.core.arrays import Positions
+from statetool.kernels.core.arrays import Int64s
 from statetool.kernels.entries.order import merge_edits
 from statetool.saving.publish import Staging
 from statetool.saving.streams.filtered import copy_group
@@ -204,7 +204,7 @@ def _side(entries: Sequence[CarriedEntries], seeds: Seeds) -> SnapshotSide:
     return SnapshotSide(SideRequest(sources=sources, states=states, keys=None), seeds, Slice())
 
 
-def _converted(side: SnapshotSide, entries: Sequence[CarriedEntries], index: Positions) -> Iterator[EntryBatch]:
+def _converted(side: SnapshotSide, entries: Sequence[CarriedEntries], index: Int64s) -> Iterator[EntryBatch]:
     """Yield the converted entries numbered ``index``."""
     for at in range(0, len(index), _PORTION):
         for header, batch, _ in side.chosen(index[at : at + _PORTION]):

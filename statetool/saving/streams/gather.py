@@ -14,7 +14,8 @@ import numpy as np
 
 from statetool.columns.pieces import Joined, Ranges, pack
 from statetool.errors import StatetoolError
-from statetool.formats.keyed.entries import EntryBatch, Int64s, concat
+from statetool.formats.keyed.entries import EntryBatch, concat
+from statetool.kernels.core.arrays import Int64s
 from statetool.kernels.entries.deal import mark_equal
 from statetool.kernels.entries.order import find_parts, key_heads
 from statetool.saving.streams.output import GroupJoiner, KeyedStreamWriter

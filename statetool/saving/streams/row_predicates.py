@@ -22,8 +22,9 @@ from statetool.columns.values import decode_framed
 from statetool.entries.form import EntryRequest, error_context
 from statetool.errors import OptionError
 from statetool.formats.keyed.distinct import distinct
-from statetool.formats.keyed.entries import EntryBatch, Int64s
+from statetool.formats.keyed.entries import EntryBatch
 from statetool.formats.keyed.header import KeyedHeader
+from statetool.kernels.core.arrays import Int64s
 from statetool.saving.streams.condition_rules import names_in
 from statetool.saving.streams.filters import Bools, MaskFilter, key_bounds
 from statetool.saving.streams.predicates import OPTIONS, check_columns, key_columns, matching_rows

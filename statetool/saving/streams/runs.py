@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from statetool.errors import FormatError
-from statetool.formats.keyed.entries import EntryBatch, Int64s
-from statetool.kernels.core.arrays import Bytes
+from statetool.formats.keyed.entries import EntryBatch
+from statetool.kernels.core.arrays import Bytes, Int64s
 from statetool.kernels.core.codes import OK
 from statetool.kernels.entries.deal import LOOKED_UP, deal_groups, pack_groups, reorder_groups
 from statetool.kernels.entries.order import DIGITS, count_order, find_lowest, key_heads, sort_segments

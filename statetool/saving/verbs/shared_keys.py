@@ -19,8 +19,9 @@ import numpy.typing as npt
 from statetool.entries.form import EntryRequest, KeyGroupReader, error_context
 from statetool.entries.keys import split_keys
 from statetool.entries.selection import TIMESTAMP_BYTES
-from statetool.formats.keyed.entries import EntryBatch, Int64s
+from statetool.formats.keyed.entries import EntryBatch
 from statetool.formats.keyed.header import KeyedHeader
+from statetool.kernels.core.arrays import Int64s
 from statetool.saving.streams.filters import hash_bytes
 from statetool.saving.streams.keyed import key_to_text
 from statetool.serializers.value_ends import find_ends

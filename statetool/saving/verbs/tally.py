@@ -16,9 +16,10 @@ import numpy.typing as npt
 
 from statetool.entries.database import DatabaseSource
 from statetool.entries.form import KeyGroupReader, error_context
-from statetool.formats.keyed.entries import EntryBatch, Int64s
+from statetool.formats.keyed.entries import EntryBatch
 from statetool.formats.keyed.header import KeyedHeader
 from statetool.io.threads import Map
+from statetool.kernels.core.arrays import Int64s
 from statetool.saving.streams.filters import EntryFilter, KeyFilter, among, hash_keys_of, key_bounds
 from statetool.snapshot.operator import OperatorInventory
 

@@ -10,6 +10,7 @@ import os
 from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Final
 
 from statetool.errors import OptionError
@@ -21,7 +22,6 @@ from statetool.operations.directories.following import FOLLOW_OPTIONS
 from statetool.serializers.core.base import Serializer
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.operator import OperatorInventory
-from statetool.spark.jvm_folder import jvm_folder
 from statetool.spark.source.guard import DEFAULT_ROW_BYTES
 from statetool.tables.keys.text import Key
 from statetool.tables.option_text import by_known_names, parse_flag, parse_names, parse_object
@@ -30,6 +30,8 @@ from statetool.types.declared import TypeContext
 from statetool.types.json_text import parse_json
 from statetool.types.options import whole_number
 
+#: A worker is a child of a daemon, which is a child of the JVM, perhaps through a wrapper.
+_MOST_PARENTS: Final = 4
 _SNAPSHOT: Final = (
     "path",
     "clusters",
@@ -218,3 +220,17 @@ class SourceOptions:
     def request_for(self, keys: Sequence[Key] | None) -> ScanRequest:
         """Return the request, limited to ``keys`` if they are known."""
         return self.request if keys is None else self.request.with_keys(keys)
+
+
+def jvm_folder() -> str | None:
+    """Return the working directory of the JVM, ``None`` if the system does not tell (only Linux does) or there is none."""
+    process = os.getppid()
+    for _ in range(_MOST_PARENTS):
+        files = Path("/proc") / str(process)
+        try:
+            if (files / "comm").read_text().strip() == "java":
+                return os.readlink(files / "cwd")
+            process = int((files / "stat").read_text().rpartition(")")[2].split()[1])
+        except (OSError, ValueError, IndexError):
+            return None
+    return None

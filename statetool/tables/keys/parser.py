@@ -209,7 +209,7 @@ def _word(fits: bool, value: Any, reason: str) -> Any:
 
 def _match(pattern: re.Pattern[str], text: str, reason: str) -> re.Match[str]:
     found = pattern.fullmatch(text)
-    return found or _fail(reason)  # type: ignore[no-any-return]
+    return found or _fail(reason)
 
 
 def _kind_of_value(key: Key, wanted: str) -> str:

@@ -24,7 +24,7 @@ from statetool.formats.operator_state import OperatorHeader, read_header_before,
 from statetool.formats.state_meta import StateMetaInfo
 from statetool.formats.stream import OpenStream
 from statetool.io.cursor import Cursor
-from statetool.kernels.core.arrays import Bytes, Positions
+from statetool.kernels.core.arrays import Bytes, Int64s
 from statetool.serializers.core.base import Serializer, blame
 from statetool.serializers.core.opaque import OpaqueSerializer
 from statetool.serializers.value_ends import undescribed_error
@@ -85,7 +85,7 @@ def raw_elements(split: ElementSplit) -> Iterator[bytes]:
                 yield bytes(raw[first:stop])
 
 
-def _windows(split: ElementSplit) -> Iterator[tuple[Positions, Positions]]:
+def _windows(split: ElementSplit) -> Iterator[tuple[Int64s, Int64s]]:
     """Group elements into contiguous runs of about ``_WINDOW_BYTES``. A larger element forms a separate run."""
     starts, ends = np.array(split.starts, dtype=np.int64), np.array(split.ends, dtype=np.int64)
     edges = [0, *(np.flatnonzero(starts[1:] != ends[:-1]) + 1).tolist(), len(starts)]
@@ -95,7 +95,7 @@ def _windows(split: ElementSplit) -> Iterator[tuple[Positions, Positions]]:
 
 
 def _decode_window(
-    f: OpenStream, split: ElementSplit, header: OperatorHeader, meta: StateMetaInfo, starts: Positions, ends: Positions
+    f: OpenStream, split: ElementSplit, header: OperatorHeader, meta: StateMetaInfo, starts: Int64s, ends: Int64s
 ) -> tuple[int, Columns]:
     raw, pos, end = _read_window(f, split, header, starts, ends)
     place = Region(0, split.stream.start + int(starts[0]), None, header.compressed)
@@ -107,8 +107,8 @@ def _decode_window(
 
 
 def _read_window(
-    f: OpenStream, split: ElementSplit, header: OperatorHeader, starts: Positions, ends: Positions
-) -> tuple[memoryview | bytes, Positions, Positions]:
+    f: OpenStream, split: ElementSplit, header: OperatorHeader, starts: Int64s, ends: Int64s
+) -> tuple[memoryview | bytes, Int64s, Int64s]:
     """Return the bytes of a run of elements, and the bounds of each element in them."""
     base = int(starts[0])
     region = f.read_at(base, int(ends[-1]) - base)
@@ -132,9 +132,7 @@ def _uncompress(region: memoryview, *, base: int) -> tuple[bytes, dict[int, int]
     return b"".join(chunks), start_of
 
 
-def _decode(
-    meta: StateMetaInfo, data: Bytes, pos: Positions, end: Positions, options: ReadOptions
-) -> tuple[int, Columns]:
+def _decode(meta: StateMetaInfo, data: Bytes, pos: Int64s, end: Int64s, options: ReadOptions) -> tuple[int, Columns]:
     if meta.kind == "broadcast":
         return _decode_broadcast(meta, data, pos, end, options)
     element = element_serializer(meta)
@@ -155,7 +153,7 @@ def _decode(
 
 
 def _decode_broadcast(
-    meta: StateMetaInfo, data: Bytes, pos: Positions, end: Positions, options: ReadOptions
+    meta: StateMetaInfo, data: Bytes, pos: Int64s, end: Int64s, options: ReadOptions
 ) -> tuple[int, Columns]:
     """Decode an i4 count n, then n keys and values. If that fails, ``keep_raw`` returns one row with the bytes of all entries."""
     if len(pos) != 1:

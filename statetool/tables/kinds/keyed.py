@@ -39,7 +39,7 @@ from statetool.formats.keyed.entries import EntryBatch
 from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.keyed.naming import named_header
 from statetool.formats.state_meta import StateMetaInfo, check_timers
-from statetool.kernels.core.arrays import Positions
+from statetool.kernels.core.arrays import Int64s
 from statetool.kernels.entries.rows import count_rows, mark_rows
 from statetool.kernels.entries.walk import match_range
 from statetool.tables.decoding import decoding
@@ -60,10 +60,10 @@ UNDECODED_TYPE = MapType(Scalar("string"), Scalar("binary"))
 class _Items:
     """Rows of the long form: the entry and value bounds of each row; for lists, also its index and whether it is one element."""
 
-    source: Positions
-    pos: Positions
-    end: Positions
-    index: Positions | None
+    source: Int64s
+    pos: Int64s
+    end: Int64s
+    index: Int64s | None
     told_apart: npt.NDArray[np.bool_] | None
 
     def of(self, run: slice) -> _Items:
@@ -77,10 +77,10 @@ class KeyRows:
     """Rows of ``keyed_state``: entries by state, the row of each entry (state by state), and the bounds and key group of each row's key."""
 
     states: StateEntries
-    row: Positions
-    start: Positions
-    end: Positions
-    group: Positions
+    row: Int64s
+    start: Int64s
+    end: Int64s
+    group: Int64s
 
 
 class KeyedTable:
@@ -167,12 +167,12 @@ class KeyedTable:
                 states[name] = self.split(batch, self.metas[name])
         return states, []
 
-    def key_column(self, batch: EntryBatch, pos: Positions, end: Positions) -> Column:
+    def key_column(self, batch: EntryBatch, pos: Int64s, end: Int64s) -> Column:
         """Return the column of the keys at these positions."""
         with decoding("key", batch, self.header.key):
             return "key", self.header.key.logical, decode_framed(self.header.key, batch.data, pos, end, self.options)
 
-    def state_columns(self, batch: EntryBatch, states: StateEntries, ids: Positions, n: int) -> Columns:
+    def state_columns(self, batch: EntryBatch, states: StateEntries, ids: Int64s, n: int) -> Columns:
         """Return a column for each decoded state over ``n`` rows, and the undecoded values. ``ids`` is the row of each entry, state by state."""
         columns: Columns = []
         undecoded: Undecoded = {}
@@ -191,7 +191,7 @@ class KeyedTable:
         return columns
 
     def column(
-        self, shape: StateLayout, entries: EntryBatch, keys: SplitKeys, rows: Positions, n: int, undecoded: Undecoded
+        self, shape: StateLayout, entries: EntryBatch, keys: SplitKeys, rows: Int64s, n: int, undecoded: Undecoded
     ) -> pa.Array:
         """Return a state's column over ``n`` rows. ``rows`` is the row of each entry."""
         if shape.kind == "map" and shape.user_key is not None:
@@ -214,7 +214,7 @@ class KeyedTable:
             return decode(slice(0, n)), []
         return salvage(decode, n, arrow_type(logical, self.options))
 
-    def values(self, shape: StateLayout, entries: EntryBatch, pos: Positions, end: Positions) -> pa.Array:
+    def values(self, shape: StateLayout, entries: EntryBatch, pos: Int64s, end: Int64s) -> pa.Array:
         """Decode complete values, including comma-separated lists."""
         if shape.kind != "list" or shape.framed_bytes:
             return decode_framed(shape.element, entries.data, pos, end, self.options)
@@ -229,7 +229,7 @@ class KeyedTable:
         return pa.ListArray.from_arrays(as_arrow(offsets), elements, type=kind)
 
     def map_column(
-        self, shape: StateLayout, entries: EntryBatch, keys: SplitKeys, rows: Positions, n: int, undecoded: Undecoded
+        self, shape: StateLayout, entries: EntryBatch, keys: SplitKeys, rows: Int64s, n: int, undecoded: Undecoded
     ) -> pa.Array:
         """Assemble the map of each key from its entries."""
         assert shape.user_key is not None
@@ -264,7 +264,7 @@ class KeyedTable:
         return pa.Array.from_buffers(kind, n, [bitmap(valid), pa.py_buffer(offsets)], children=[pairs])
 
     def user_keys(
-        self, shape: StateLayout, entries: EntryBatch, start: Positions, stop: Positions
+        self, shape: StateLayout, entries: EntryBatch, start: Int64s, stop: Int64s
     ) -> tuple[pa.Array, list[int]]:
         """Decode user keys of map entries, and return them with the indexes of those that cannot be decoded."""
         serializer = shape.user_key
@@ -276,7 +276,7 @@ class KeyedTable:
         )
 
     def map_values(
-        self, shape: StateLayout, entries: EntryBatch, pos: Positions, end: Positions
+        self, shape: StateLayout, entries: EntryBatch, pos: Int64s, end: Int64s
     ) -> tuple[pa.Array, list[int]]:
         """Decode values of map entries, and return them with the indexes of those that cannot be decoded."""
         return self.guarded(
@@ -286,7 +286,7 @@ class KeyedTable:
         )
 
     def item_values(
-        self, shape: StateLayout, data: npt.NDArray[np.uint8], pos: Positions, end: Positions
+        self, shape: StateLayout, data: npt.NDArray[np.uint8], pos: Int64s, end: Int64s
     ) -> tuple[pa.Array, list[int]]:
         """Decode elements of lists or complete values, and return them with the indexes of those that cannot be decoded."""
         return self.guarded(
@@ -367,7 +367,7 @@ class KeyedTable:
             columns.append((UNDECODED, UNDECODED_TYPE, raw_column(undecoded, len(pos))))
         return _filter(len(pos), entries.group[items.source], columns, kept)
 
-    def key_columns(self, entries: EntryBatch, keys: SplitKeys, meta: StateMetaInfo, source: Positions) -> Columns:
+    def key_columns(self, entries: EntryBatch, keys: SplitKeys, meta: StateMetaInfo, source: Int64s) -> Columns:
         """Return ``key`` and, unless it is void, ``namespace`` for the entries ``source`` (in ascending order)."""
         span = slice(int(source[0]), int(source[-1]) + 1)
         place = as_arrow(source - source[0])
@@ -417,7 +417,7 @@ class KeyedTable:
         return wanted_timers
 
 
-def key_ranges(states: StateEntries) -> tuple[Positions, Positions, Positions]:
+def key_ranges(states: StateEntries) -> tuple[Int64s, Int64s, Int64s]:
     """Return the start and end of each entry's key, and its key group, state by state."""
     nothing = [np.empty(0, dtype=np.int64)]
     starts = np.concatenate([k.key for _, k in states.values()] or nothing)
@@ -425,7 +425,7 @@ def key_ranges(states: StateEntries) -> tuple[Positions, Positions, Positions]:
     return starts, ends, np.concatenate([e.group for e, _ in states.values()] or nothing)
 
 
-def _order_of(rows: Positions, n: int, entries: EntryBatch) -> tuple[Positions | slice, npt.NDArray[np.bool_]]:
+def _order_of(rows: Int64s, n: int, entries: EntryBatch) -> tuple[Int64s | slice, npt.NDArray[np.bool_]]:
     """Return the entries of a state in row order, and a mask of the ``n`` rows that have an entry."""
     valid = np.zeros(n, dtype=np.bool_)
     if mark_rows(rows, valid):

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from statetool.formats.keyed.entries import EntryBatch
 from statetool.formats.state_meta import StateMetaInfo
-from statetool.kernels.core.arrays import Positions
+from statetool.kernels.core.arrays import Int64s
 from statetool.serializers.core.base import Serializer
 from statetool.snapshot.operator import OperatorInventory
 from statetool.tables.kinds.keyed import Columns, KeyedTable
@@ -22,7 +22,7 @@ from statetool.types.options import ReadOptions
 
 NamedColumns = list[tuple[str, LogicalType]]
 #: Number of rows, their key groups, and their columns.
-KeyedRows = tuple[int, Positions, Columns]
+KeyedRows = tuple[int, Int64s, Columns]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from statetool.columns.arrays import as_arrow, as_numpy, bitmap, is_valid, offsets_of
 from statetool.columns.types import arrow_type
 from statetool.errors import DecodeError
-from statetool.kernels.core.arrays import Positions
+from statetool.kernels.core.arrays import Int64s
 from statetool.kernels.core.codes import OK
 from statetool.kernels.entries.matches import BEGIN, MANY_WAYS, MISSING, NO_END, NO_NODE, match_paths
 from statetool.tables.kinds.keyed import Columns
@@ -39,25 +39,25 @@ _HINT: Final = "the tables of its states show what is there, bytes of the shared
 class _Matches:
     """Matches by key: the row of the key, whether the match is completed, the stored fields, the node of the last event, the version."""
 
-    row: Positions
+    row: Int64s
     completed: pa.Array
     fields: dict[str, pa.Array]
     last: dict[str, pa.Array]
-    version_at: Positions
-    versions: Positions
+    version_at: Int64s
+    versions: Int64s
 
 
 @dataclass(frozen=True, slots=True)
 class _Nodes:
     """Nodes of the shared buffer: the row of the key, the event and page, and the edges with target and version."""
 
-    row: Positions
+    row: Int64s
     id: dict[str, pa.Array]
-    edge_at: Positions
+    edge_at: Int64s
     target: dict[str, pa.Array]
     begins: pa.Array
-    version_at: Positions
-    versions: Positions
+    version_at: Int64s
+    versions: Int64s
 
 
 def match_columns(key: LogicalType, event: LogicalType) -> list[tuple[str, LogicalType]]:
@@ -68,8 +68,8 @@ def match_columns(key: LogicalType, event: LogicalType) -> list[tuple[str, Logic
 
 
 def match_rows(
-    groups: Positions, columns: Columns, event: LogicalType, options: ReadOptions
-) -> tuple[int, Positions, Columns]:
+    groups: Int64s, columns: Columns, event: LogicalType, options: ReadOptions
+) -> tuple[int, Int64s, Columns]:
     """Return the matches of some keys: their number, their key groups, and the columns of :func:`match_columns`.
 
     Parameters
@@ -111,8 +111,8 @@ def match_rows(
 
 
 def _with_undecoded(
-    rows: Positions, groups: Positions, columns: Columns, key: pa.Array, undecoded: Columns
-) -> tuple[int, Positions, Columns]:
+    rows: Int64s, groups: Int64s, columns: Columns, key: pa.Array, undecoded: Columns
+) -> tuple[int, Int64s, Columns]:
     """Add a row with the raw bytes for each key with undecoded states."""
     if not undecoded:
         return len(rows), groups[rows], columns
@@ -130,21 +130,21 @@ def _fields(array: pa.StructArray) -> dict[str, pa.Array]:
     return dict(zip((f.name for f in array.type), array.flatten(), strict=True))
 
 
-def _ints(array: pa.Array) -> Positions:
+def _ints(array: pa.Array) -> Int64s:
     return as_numpy(array, null=0).astype(np.int64)
 
 
-def _items(array: pa.ListArray | pa.MapArray) -> tuple[Positions, slice]:
+def _items(array: pa.ListArray | pa.MapArray) -> tuple[Int64s, slice]:
     """Return the start of the items of each list or map, counted from 0, and the slice of the values that contains all items."""
     offsets = as_numpy(array.offsets).astype(np.int64)
     return offsets - offsets[0], slice(int(offsets[0]), int(offsets[-1]))
 
 
-def _owners(offsets: Positions) -> Positions:
+def _owners(offsets: Int64s) -> Int64s:
     return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
 
 
-def _event_id(node: dict[str, pa.Array]) -> list[Positions]:
+def _event_id(node: dict[str, pa.Array]) -> list[Int64s]:
     event = _fields(node["event_id"])
     return [_ints(event["timestamp"]), _ints(event["id"])]
 
@@ -188,20 +188,20 @@ def _read_nodes(entries: pa.MapArray) -> _Nodes:
     )
 
 
-def _events(events: pa.MapArray) -> tuple[Positions, list[Positions], list[pa.Array]]:
+def _events(events: pa.MapArray) -> tuple[Int64s, list[Int64s], list[pa.Array]]:
     """Return the row of each event's key, the event ids, and the events with the fields stored next to them."""
     offsets, span = _items(events)
     _, *values = events.items[span].flatten()
     return _owners(offsets), _event_id({"event_id": events.keys[span]}), values
 
 
-def _number_texts(texts: list[pa.StringArray]) -> list[Positions]:
+def _number_texts(texts: list[pa.StringArray]) -> list[Int64s]:
     """Return a number for each text. Equal texts have the same number in all arrays."""
     numbers = as_numpy(pa.concat_arrays(texts).dictionary_encode().indices, null=-1).astype(np.int64)
     return np.split(numbers, np.cumsum([len(t) for t in texts])[:-1])
 
 
-def _places(known: list[Positions], wanted: list[Positions]) -> Positions:
+def _places(known: list[Int64s], wanted: list[Int64s]) -> Int64s:
     """Return the index of each wanted row of numbers among the known rows, -1 if it is missing."""
     both = [np.concatenate(pair) for pair in zip(known, wanted, strict=True)]
     order = np.lexsort(both)
@@ -215,9 +215,7 @@ def _places(known: list[Positions], wanted: list[Positions]) -> Positions:
     return places[ids[len(known[0]) :]]
 
 
-def _paths(
-    matches: _Matches, last: Positions, nodes: _Nodes, target: Positions, *, lenient: bool
-) -> tuple[Positions, Positions]:
+def _paths(matches: _Matches, last: Int64s, nodes: _Nodes, target: Int64s, *, lenient: bool) -> tuple[Int64s, Int64s]:
     """Return the concatenated nodes of all matches, and the number of nodes of each."""
     graph = (nodes.edge_at, target, nodes.version_at, nodes.versions)
     scratch = np.empty_like(nodes.row), np.empty_like(nodes.row)
@@ -235,11 +233,11 @@ def _paths(
 
 
 def _by_pattern(
-    lengths: Positions,
+    lengths: Int64s,
     names: pa.StringArray,
-    pages: Positions,
+    pages: Int64s,
     values: list[pa.Array],
-    place: Positions,
+    place: Int64s,
     event: LogicalType,
     options: ReadOptions,
 ) -> pa.MapArray:

@@ -15,7 +15,7 @@ from statetool.columns.arrays import as_numpy, is_valid, spread_values
 from statetool.columns.types import struct_columns
 from statetool.columns.values import StateLayout
 from statetool.errors import FormatError, UnsupportedError
-from statetool.kernels.core.arrays import Positions
+from statetool.kernels.core.arrays import Int64s
 from statetool.serializers.cep import LockableSerializer
 from statetool.serializers.core.base import Serializer
 from statetool.tables.kinds.keyed import Columns
@@ -58,7 +58,7 @@ def event_columns(key: LogicalType, queue: StateLayout) -> list[tuple[str, Logic
     return [("key", key), _TIME, ("value", events.element)]
 
 
-def event_rows(groups: Positions, columns: Columns) -> tuple[int, Positions, Columns]:
+def event_rows(groups: Int64s, columns: Columns) -> tuple[int, Int64s, Columns]:
     """Return one row per event of a queue in long form (times as ``map_key``, lists of events). A null list is also a row.
 
     Raises
@@ -117,7 +117,7 @@ def _row_columns(element: LogicalType) -> list[tuple[str, LogicalType]]:
     return [("input", Scalar("string")), *zip(_INPUTS, values, strict=False)]
 
 
-def lookup_rows(groups: Positions, columns: Columns, options: ReadOptions) -> tuple[int, Positions, Columns]:
+def lookup_rows(groups: Int64s, columns: Columns, options: ReadOptions) -> tuple[int, Int64s, Columns]:
     """Return one row per element of a keyed queue in long form.
 
     Raises

@@ -15,7 +15,7 @@ from statetool.columns.values import decode_framed, split_list
 from statetool.errors import DecodeError
 from statetool.formats.keyed.distinct import distinct
 from statetool.formats.keyed.entries import EntryBatch
-from statetool.kernels.core.arrays import Positions
+from statetool.kernels.core.arrays import Int64s
 from statetool.serializers.core.base import Serializer
 from statetool.serializers.value_ends import find_ends
 from statetool.snapshot.views import MERGED, contents_of, is_window, window_states
@@ -29,7 +29,7 @@ _WINDOW_END: Final = "window_end"
 WINDOW_COLUMNS: Final = (_WINDOW, _WINDOW_END)
 _NULL_FLAG_BYTES: Final = 1
 #: Start and end positions.
-Ranges = tuple[Positions, Positions]
+Ranges = tuple[Int64s, Int64s]
 
 
 def window_columns(key: LogicalType, namespace: Serializer) -> list[tuple[str, LogicalType]]:
@@ -42,7 +42,7 @@ def _window_column(namespace: Serializer) -> str:
     return _WINDOW if is_window(namespace) else _WINDOW_END
 
 
-def window_rows(table: KeyedTable, batch: EntryBatch, names: Sequence[str]) -> tuple[int, Positions, Columns, Columns]:
+def window_rows(table: KeyedTable, batch: EntryBatch, names: Sequence[str]) -> tuple[int, Int64s, Columns, Columns]:
     """Return the windows of a batch that has all entries of its keys: their number, key groups, key and window, and states.
 
     Parameters
@@ -78,7 +78,7 @@ def window_rows(table: KeyedTable, batch: EntryBatch, names: Sequence[str]) -> t
     return len(first), groups[source[first]], columns, states
 
 
-def _merge_windows(table: KeyedTable, batch: EntryBatch, merged: StateEntries) -> tuple[Positions, Ranges, Ranges]:
+def _merge_windows(table: KeyedTable, batch: EntryBatch, merged: StateEntries) -> tuple[Int64s, Ranges, Ranges]:
     """Return the entry of each merged window, its bounds in the bytes, and the bounds of the window that stores its contents."""
     for name, (entries, keys) in merged.items():
         shape = table.shapes[name]
@@ -99,7 +99,7 @@ def _concatenate(ranges: Sequence[Ranges]) -> Ranges:
 
 
 def _rename_contents(
-    ids: Positions, by_state: StateEntries, contents: Container[str], stored: Positions, now: Positions
+    ids: Int64s, by_state: StateEntries, contents: Container[str], stored: Int64s, now: Int64s
 ) -> None:
     """Assign the contents of merged windows, ``stored`` under other ids, to the ids of the merged windows, ``now``."""
     order = np.argsort(stored)
@@ -115,7 +115,7 @@ def _rename_contents(
             state_ids[:] = np.where(stored[place] == state_ids, now[place], state_ids)
 
 
-def _as_first_seen(ids: Positions) -> tuple[Positions, Positions]:
+def _as_first_seen(ids: Int64s) -> tuple[Int64s, Int64s]:
     """Number ids from 0 in the order of their first occurrence, and return the numbers with the positions of these occurrences."""
     _, first, number = np.unique(ids, return_index=True, return_inverse=True)
     order = np.argsort(first)

@@ -20,7 +20,7 @@ from statetool.tables.sql.source import TableSource
 from statetool.types.table_columns import distinct_names
 
 
-class DuckDBTable(pyarrow.dataset.Dataset):  # type: ignore[misc]
+class DuckDBTable(pyarrow.dataset.Dataset):
     """A table as the part of a dataset that DuckDB uses.
 
     Attributes

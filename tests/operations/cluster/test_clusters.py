@@ -26,7 +26,7 @@ from tests.support.servers.flink_rest import FlinkRest, flink_rest
 from tests.support.spark.data_sources import data_sources
 from tests.support.zoo import ZOO
 
-_ROOT: Final = Path(__file__).parents[2]
+_ROOT: Final = Path(__file__).parents[3]
 _SECRETS: Final = ("hunter2-of-the-first", "hunter3-of-the-other", "hunter4-in-a-header", "hunter5-in-the-environment")
 _FIRST, _OTHER, _HEADER, _ELSEWHERE = _SECRETS
 

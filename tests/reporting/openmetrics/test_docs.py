@@ -9,7 +9,7 @@ from typing import Any
 
 from statetool.reporting.openmetrics.families import FAMILIES
 
-DOCS = Path(__file__).parents[2] / "docs" / "operations"
+DOCS = Path(__file__).parents[3] / "docs" / "operations"
 _NAME = re.compile(r"\bstatetool_\w+")
 
 

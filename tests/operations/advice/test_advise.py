@@ -187,7 +187,7 @@ def test_barriers(root: Path, tmp_path: Path) -> None:
 def test_what_makes_no_sense_is_refused(root: Path, tmp_path: Path) -> None:
     for wrong in ({"max_overhead": 1.5}, {"catch_up": 1.0}, {"max_recovery": "soon"}, {"restore_rate": "0"}):
         with pytest.raises(OptionError):
-            statetool.advise(str(root), **wrong)  # type: ignore[arg-type]
+            statetool.advise(str(root), **wrong)
     rest = answer(tmp_path, durations=[1], p99=1.0)
     with pytest.raises(OptionError, match="second response"):
         statetool.advise(str(root), rest=[rest, rest])

@@ -51,7 +51,7 @@ def parsed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         names.append(file)
         return parse_metadata(data, file=file)
 
-    for module in ("directories.survey", "snapshot.parsed"):
+    for module in ("operations.directories.survey", "snapshot.parsed"):
         monkeypatch.setattr(f"statetool.{module}.parse_metadata", recorded)
     return names
 

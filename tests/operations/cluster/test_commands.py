@@ -79,7 +79,7 @@ def test_head_takes_few_requests_and_no_java(rest: FlinkRest) -> None:
         capture_output=True,
         text=True,
         check=True,
-        env={"PATH": "", "PYTHONPATH": str(Path(__file__).parents[2])},
+        env={"PATH": "", "PYTHONPATH": str(Path(__file__).parents[3])},
     )
     _, row, modules, children = done.stdout.splitlines()
     assert row.split() == ["timer-0", "7"]

@@ -122,7 +122,7 @@ def test_secrets_are_in_no_output_of_commands(rest: FlinkRest) -> None:
             capture_output=True,
             text=True,
             check=False,
-            env={"PATH": "", "PYTHONPATH": str(Path(__file__).parents[2]), "STATETOOL_FLINK_TOKEN": _SECRET},
+            env={"PATH": "", "PYTHONPATH": str(Path(__file__).parents[3]), "STATETOOL_FLINK_TOKEN": _SECRET},
         )
         assert done.returncode
         assert "answers 403" in done.stderr or "contains credentials" in done.stderr

@@ -68,7 +68,7 @@ def _many(n: int) -> tuple[Any, ...]:
 
 @pytest.mark.parametrize(("version", "start", "most"), [("1.12.1", 1, 10), ("1.8.2", 0, 0)])
 def test_hash_codes_of_two_releases_of_avro(version: str, start: int, most: int) -> None:
-    expected = json.loads((Path(__file__).parents[1] / "serializers" / "avro" / "hashes.json").read_text())[version]
+    expected = json.loads((Path(__file__).parents[2] / "serializers" / "avro" / "hashes.json").read_text())[version]
     kind = parse_schema(MANY)
     assert [avro_hash(kind, _many(n), text_start=start, most=most) for n in range(len(expected))] == expected
 
@@ -111,7 +111,7 @@ def test_other_conventions_are_refused() -> None:
 
 @pytest.mark.parametrize("version", ["1.17.2", "2.3.0"])
 def test_keys_of_a_job_are_rescaled(tmp_path: Path, version: str) -> None:
-    archive = Path(__file__).parents[1] / "serializers" / "avro" / "savepoints.tar.xz"
+    archive = Path(__file__).parents[2] / "serializers" / "avro" / "savepoints.tar.xz"
     source = unpack(archive, tmp_path / "all") / version / "rocksdb-canonical"
     statetool.rescale(str(source), str(tmp_path / "new"), 100)
     before, after = (

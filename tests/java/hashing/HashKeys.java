@@ -7,7 +7,7 @@ import java.util.Random;
 import java.util.UUID;
 import java.util.function.Function;
 
-/** Prints keys of classes as users write them, with their hash codes, as tests/hashing/hash_keys.json. */
+/** Prints keys of classes as users write them, with their hash codes, as tests/java/hashing/hash_keys.json. */
 public class HashKeys {
     enum Color { RED, GREEN, BLUE }
 
