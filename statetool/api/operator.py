@@ -532,6 +532,7 @@ class Operator(Generic[Writer]):
         types: Mapping[str, StateType] | None = None,
         decimals: DecimalsMode = "decimal",
         in_batches: bool = False,
+        allow_missing: bool = False,
     ) -> Writer:
         """Change state values of this operator by SQL expressions or by a function. Everything else keeps its bytes.
 
@@ -546,7 +547,14 @@ class Operator(Generic[Writer]):
         """
         edits = self._access.edit(self._inventory, self._access)
         return edits.transform(
-            self.name, change, states=states, where=where, types=types, decimals=decimals, in_batches=in_batches
+            self.name,
+            change,
+            states=states,
+            where=where,
+            types=types,
+            decimals=decimals,
+            in_batches=in_batches,
+            allow_missing=allow_missing,
         )
 
     def erase(

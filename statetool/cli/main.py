@@ -21,7 +21,7 @@ import click
 import statetool
 from statetool.cli.commands import COMMANDS, WORDS
 from statetool.cli.group import CommandProcess, LazyGroup
-from statetool.cli.output import echo_err, echo_marked, print_traceback, use_escapes
+from statetool.cli.output import echo_err, echo_marked, print_traceback, use_escapes, wrap_words
 from statetool.errors import (
     MissingDependencyError,
     MissingKeyError,
@@ -29,7 +29,6 @@ from statetool.errors import (
     StatetoolError,
     TargetExistsError,
     UnknownNameError,
-    printable,
 )
 
 #: The shells' exit code for Ctrl-C: 128 plus the number of the signal.
@@ -87,11 +86,15 @@ def _choices(error: StatetoolError) -> tuple[str, ...]:
 
 @contextmanager
 def _printable_usage() -> Iterator[None]:
-    """Escape the parts of the command line in click's errors, which a script may have taken from a snapshot or from file names."""
+    """Escape the parts of the command line in click's errors, which a script may have taken from a snapshot or from file names.
+
+    At a terminal, the errors are wrapped between words.
+    """
     try:
         yield
     except click.ClickException as error:
-        error.message = printable(error.message)  # type: ignore[misc]
+        lines = wrap_words(f"Error: {error.format_message()}", sys.stderr)
+        error.format_message = lambda: "\n".join(lines).removeprefix("Error: ")  # type: ignore[method-assign]
         raise
 
 

@@ -247,6 +247,23 @@ def _uids_from_files(savepoint: statetool.Savepoint, files: tuple[str, ...]) -> 
     return [uid for file in files for uid in statetool.uids_in(file, unnamed)] if unnamed and files else []
 
 
+def file_option(*names: str, help: str, **more: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Add an option for a file that the command writes. The name of a format, such as that of ``--output``, is none of a file."""
+    return click.option(*names, metavar="FILE", help=help, callback=_file_to_write, **more)
+
+
+def _file_to_write(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    if value is not None and value.lower() in _FORMATS:
+        output = next((p for p in context.command.params if "--output" in p.opts), None)
+        known = output is not None and isinstance(output.type, click.Choice) and value in output.type.choices
+        chosen = f"--output {value} chooses the format" if known else "this command writes no other format"
+        raise OptionError(
+            f"{'/'.join(parameter.opts)} {value}: {value!r} is the name of a format, not of a file",
+            hint=f"{chosen}; a file of this name is ./{value}",
+        )
+    return value
+
+
 def _show_tracebacks(context: click.Context, parameter: click.Parameter, value: bool) -> None:
     if value:
         context.find_root().params["debug"] = True
@@ -311,6 +328,8 @@ _OPTIONS: Final[dict[str, Callable[..., Any]]] = {
     ),
 }
 _ORDER: Final = (*list(_OPTIONS)[:-3], "output", *list(_OPTIONS)[-3:])
+#: Names of formats, which users pass as a file by mistake.
+_FORMATS: Final = frozenset({"text", "json", "jsonl", "csv", "html", "parquet", "avro", "orc", "delta", "iceberg"})
 #: Names of options for :func:`common_options`.
 OUTPUT: Final = ("output", "json", "wide")
 SNAPSHOT: Final = (

@@ -15,7 +15,7 @@ import shutil
 import sys
 import textwrap
 import traceback
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, is_dataclass
 from datetime import datetime, timezone
 from types import TracebackType
@@ -67,14 +67,30 @@ def has_colours(file: TextIO) -> bool:
 
 
 def echo_err(*lines: str) -> None:
-    """Print messages on stderr."""
+    """Print messages on stderr. At a terminal, long ones continue on the next line between words, not inside of one."""
     for line in lines:
-        print_line(line, sys.stderr)
+        for part in wrap_words(line, sys.stderr):
+            print_line(part, sys.stderr)
 
 
 def echo_marked(mark: str, message: object) -> None:
-    """Print a message on stderr after its kind, ``error`` or ``warning``."""
-    print_line(f"{mark}: {message}", sys.stderr, style=mark, styled=len(mark) + 1)
+    """Print a message on stderr after its kind, ``error`` or ``warning``, as :func:`echo_err` does."""
+    first, *more = wrap_words(f"{mark}: {message}", sys.stderr)
+    print_line(first, sys.stderr, style=mark, styled=len(mark) + 1)
+    for part in more:
+        print_line(part, sys.stderr)
+
+
+def wrap_words(text: str, file: TextIO) -> list[str]:
+    """Return text in lines that fit a terminal. Words, such as paths, are never broken; further lines start as far right as the first one."""
+    from statetool.cli.terminal_table import text_width  # not needed for --help
+
+    text = printable(text)
+    width = shutil.get_terminal_size().columns
+    if not file.isatty() or text_width(text) <= width:
+        return [text]
+    start = text[: len(text) - len(text.lstrip(" "))]
+    return textwrap.wrap(text, width, subsequent_indent=start, break_long_words=False, break_on_hyphens=False)
 
 
 def print_traceback(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
@@ -109,8 +125,26 @@ class Output:
         """Whether results are printed as JSON."""
         return self.form == "json"
 
-    def rows(self, rows: Sequence[Any], *, columns: Sequence[str] | None = None, has_units: bool = True) -> None:
-        """Print records (dataclasses or mappings). Text output shows only ``columns``. Numbers of users have no units that we know."""
+    def rows(
+        self,
+        rows: Sequence[Any],
+        *,
+        columns: Sequence[str] | None = None,
+        whole: Collection[str] = (),
+        has_units: bool = True,
+    ) -> None:
+        """Print records (dataclasses or mappings).
+
+        Parameters
+        ----------
+        columns
+            Those of text output, by default all.
+        whole
+            Columns that are never cut, because they are typed into other commands. If a terminal is too narrow for them, they are printed
+            below each row. Messages always are such columns.
+        has_units
+            False for numbers of users, whose units are not known.
+        """
         records = [asdict(r) if is_dataclass(r) and not isinstance(r, type) else dict(r) for r in rows]
         if self.is_json:
             self.text(_json(records))
@@ -128,13 +162,13 @@ class Output:
         if width is None:
             self.text(*complete_table(names, records))
             return
-        table = fit_table(names, records, width, has_units=has_units)
+        table = fit_table(names, records, width, whole=whole, has_units=has_units)
         self.heading(table.lines[0])
         self.text(*table.lines[1:])
         if table.hidden:
             hidden = ", ".join(table.hidden)
             note = f"columns hidden because the terminal is too narrow: {hidden} (show them with --wide)"
-            echo_err(*(textwrap.wrap(printable(note), width) if sys.stderr.isatty() else (note,)))
+            echo_err(note)
 
     def stream(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Print records as a JSON list, one per line, as they arrive."""

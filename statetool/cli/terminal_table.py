@@ -9,9 +9,10 @@ Numbers and times are never cut.
 from __future__ import annotations
 
 import re
+import textwrap
 import unicodedata
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from functools import cached_property
 from os.path import commonprefix
@@ -27,6 +28,8 @@ _NOTHING: Final = "-"
 _LEAST_WIDTH: Final = 12
 _LEAST_KEPT: Final = 24
 _LEAST_HEADING: Final = 10
+#: A column that is never cut stands beside others up to this part of the width.
+_WIDEST_WHOLE: Final = 3
 #: Columns that people came for, by name.
 _KEPT: Final = frozenset({
     "operator", "name", "state", "table", "key", "path", "complete", "newest", "failed", "verdict", "outcome", "problems",
@@ -34,6 +37,9 @@ _KEPT: Final = frozenset({
 })  # fmt: skip
 #: Columns that go before others, in this order, by name.
 _MISSED_LEAST: Final = ("namespace_type", "scope", "key_type")
+#: Columns that explain the row, and others that are never cut because they are typed into other commands, by name.
+_SENTENCES: Final = frozenset({"message", "note", "found"})
+_WHOLE: Final = frozenset({*_SENTENCES, "split_id"})
 _SHORT_ID_DIGITS: Final = 8
 _ID: Final = re.compile(r"[0-9a-f]{32}")
 _TIME: Final = re.compile(r"(\d{4})-(\d\d-\d\d)T(\d\d:\d\d:\d\d)Z")
@@ -57,10 +63,11 @@ class _Column:
     is_rigid: bool = False
     #: Shorter cells with the same meaning.
     brief: tuple[str, ...] | None = None
+    is_whole: bool = False
 
     @property
     def is_kept(self) -> bool:
-        return self.name in _KEPT
+        return self.is_whole or self.name in _KEPT
 
     @property
     def rank(self) -> int:
@@ -76,6 +83,8 @@ class _Column:
     @cached_property
     def least(self) -> int:
         """The width below which the column is only cut if no other column can be left out."""
+        if self.is_whole:
+            return self.width
         if self.is_rigid:
             return max(min(text_width(self.name), _LEAST_HEADING), *map(text_width, self.cells))
         if not self.is_kept:
@@ -96,10 +105,28 @@ class _Column:
 
 
 def fit_table(
-    names: Sequence[str], records: Sequence[Mapping[str, Any]], limit: int, *, has_units: bool = True
+    names: Sequence[str],
+    records: Sequence[Mapping[str, Any]],
+    limit: int,
+    *,
+    whole: Collection[str] = (),
+    has_units: bool = True,
 ) -> FittedTable:
-    """Return a table whose lines are at most ``limit`` columns wide. Without units, numbers are those of the user, and stay as they are."""
+    """Return a table whose lines are at most ``limit`` columns wide. Without units, numbers are those of the user, and stay as they are.
+
+    Columns of ``whole``, and those of :data:`_WHOLE`, are never cut and never go. Those that need more than a share of the width are
+    printed below each row instead.
+    """
+    if has_units:
+        whole = {*whole, *_WHOLE}
     columns = [_column(printable(n), [r.get(n) for r in records], has_units) for n in names]
+    if _total(columns) > limit and (
+        low := [c for c in columns if c.name in whole and c.width > limit // _WIDEST_WHOLE]
+    ):
+        beside = [n for n in names if n not in {c.name for c in low}]
+        table = fit_table(beside, records, limit, whole=whole, has_units=has_units)
+        return replace(table, lines=tuple(_with_lines_below(table.lines, low, limit)))
+    columns = [replace(c, is_whole=c.name in whole and {_NOTHING} != set(c.cells)) for c in columns]
     order = [c.name for c in columns]
     hidden: dict[str, str] = {}
     for is_empty in (True, False):
@@ -110,7 +137,7 @@ def fit_table(
                 hidden[column.name] = f"{column.name} ({'no values' if is_empty else f'always {value}'})"
                 columns.remove(column)
     if _total(columns) > limit:
-        columns = [c if c.brief is None else _Column(c.name, c.brief, c.is_number, c.is_rigid) for c in columns]
+        columns = [c if c.brief is None or c.is_whole else replace(c, cells=c.brief, brief=None) for c in columns]
     for rank in range(len(_MISSED_LEAST) + 2):
         for column in reversed(columns[1:]):
             if _least(columns) > limit and column.rank == rank:
@@ -121,6 +148,21 @@ def fit_table(
     cut = [_cut_alike(c.cells, w) for c, w in zip(columns, widths, strict=True)]
     lines += [_line(row, columns, widths) for row in zip(*cut, strict=True)]
     return FittedTable(tuple(lines), tuple(hidden[n] for n in order if n in hidden))
+
+
+def _with_lines_below(lines: Sequence[str], low: Sequence[_Column], limit: int) -> Iterator[str]:
+    """Yield the lines of a table, and after each row the columns for which there is no room beside the others."""
+    yield lines[0]
+    for row, line in enumerate(lines[1:]):
+        yield line
+        for column in low:
+            text = f"{_GAP}{column.name}: {column.cells[row]}"
+            if column.name not in _SENTENCES:
+                yield text  # complete in one line, so that it can be copied
+            elif column.cells[row] != _NOTHING:
+                yield from textwrap.wrap(
+                    text, limit, subsequent_indent=_GAP * 2, break_long_words=False, break_on_hyphens=False
+                )
 
 
 def complete_table(names: Sequence[str], records: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -183,7 +225,7 @@ def _least(columns: Sequence[_Column]) -> int:
 def _fitting(columns: Sequence[_Column], limit: int) -> list[int]:
     """Return widths that fit: the widest columns are cut first, and numbers and times never."""
     widths = [c.width for c in columns]
-    for least in ([c.least for c in columns], [c.least if c.is_rigid else 1 for c in columns]):
+    for least in ([c.least for c in columns], [c.least if c.is_rigid or c.is_whole else 1 for c in columns]):
         while sum(widths) + _gaps(columns) > limit:
             wide = [i for i, width in enumerate(widths) if width > least[i]]
             if not wide:

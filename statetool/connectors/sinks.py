@@ -77,6 +77,8 @@ class Sink(Recognised[SinkConnector | StateSink]):
             return f"not known: versions {sorted({v for _, v, _ in self.state.unread})}, {several(len(self.state.unread), 'element')}"
         if undecoded := [p for p in self.state.pending if p.undecoded is not None]:
             return f"no connector reads {several(len(undecoded), 'committable')} of version {sorted({p.version for p in undecoded if p.version is not None})}"
+        if self.connector is None and self.is_read and not self.state.pending and not self.state.writers:
+            return "nothing to commit: its state is empty, as that of Kafka's sink with at-least-once, and does not name the connector"
         return self.state.note
 
 

@@ -22,6 +22,9 @@ from statetool.io.storage import Storage, storage_error
 from statetool.io.threads import after_fork
 
 #: Schemes of URIs whose authority is a bucket or container.
+_DELETED: Final = (
+    "Flink may have deleted it, as it does with a shared file that no retained checkpoint of the job needs; "
+)
 _BUCKET_SCHEMES: Final = frozenset(
     ("s3", "s3a", "s3n", "s3p", "gs", "gcs", "oss", "abfs", "abfss", "wasb", "wasbs", "az")
 )
@@ -218,6 +221,11 @@ def list_dir(uri: str) -> list[tuple[str, bool]]:
         return sorted((join(uri, _name_of(e)), e["type"] == "directory") for e in fs.ls(path, detail=True))
 
 
+def deletion_hint(uri: str) -> str:
+    """Return the beginning of a hint about a missing file, empty unless it is in the folder ``shared`` of a job's checkpoints."""
+    return _DELETED if "/shared/" in uri else ""
+
+
 def check_bucket(uri: str) -> None:
     """Raise an error if the bucket of an object store that a URI names does not exist.
 
@@ -261,7 +269,8 @@ def reading(uri: str) -> Iterator[None]:
         raise
     except FileNotFoundError as e:
         raise SnapshotNotFoundError(
-            f"{uri} does not exist", hint="check whether the snapshot was moved or deleted"
+            f"{uri} does not exist",
+            hint=f"{deletion_hint(uri)}check whether the snapshot was moved or deleted",
         ) from e
     except IsADirectoryError as e:
         raise SnapshotNotFoundError(f"{uri} is a directory, not a file") from e

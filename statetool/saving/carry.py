@@ -73,7 +73,10 @@ class FileCarrier:
             file = self._stat(place.file)
             if file is None:
                 check_deletion(place.metadata_file)
-                raise SnapshotNotFoundError(f"file {place.file} of the snapshot does not exist")
+                raise SnapshotNotFoundError(
+                    f"file {place.file} of the snapshot does not exist",
+                    hint=f"{files.deletion_hint(place.file)}run statetool verify to find all missing files",
+                )
             self._sizes[place.file] = file.size_bytes
         size = self._sizes[place.file]
         if is_log:

@@ -86,6 +86,8 @@ def change_uids(metadata: SnapshotMetadata, changes: Mapping[str, str]) -> Snaps
             raise OptionError(f"the new uid of {old!r} is empty")
         if operator.operator_id in wanted:
             raise OptionError(f"{old!r} and {wanted[operator.operator_id][0]!r} are the same operator")
+        if _rename_operator(operator, new, metadata.version) == operator:
+            raise OptionError(f"{old!r} has the uid or id {new!r} already", hint="name only operators that change")
         wanted[operator.operator_id] = (old, new)
     operators = tuple(
         _rename_operator(o, wanted[o.operator_id][1], metadata.version) if o.operator_id in wanted else o

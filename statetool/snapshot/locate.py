@@ -33,9 +33,6 @@ from statetool.io.origins import may_open, origin_of
 
 METADATA_NAME = "_metadata"
 _TAIL_PARTS = 4
-_DELETED: Final = (
-    "Flink may have deleted it, as it does with a shared file that no retained checkpoint of the job needs; "
-)
 #: Number of files in an object store up to which each is looked for by a request; for more, directories are listed.
 _FEW: Final = 64
 
@@ -324,7 +321,7 @@ class Locator:
             raise refuse_path(path, self.metadata_file)
         raise SnapshotNotFoundError(
             f"file {path} of the snapshot does not exist; tried {', '.join(dict.fromkeys(tried))}",
-            hint=f"{_DELETED if '/shared/' in path else ''}copy the files next to the metadata, or pass their new location: --rebase OLD=NEW, rebase={{old: new}}",
+            hint=f"{files.deletion_hint(path)}copy the files next to the metadata, or pass their new location: --rebase OLD=NEW, rebase={{old: new}}",
         )
 
     def _is_foreign(self, path: str) -> bool:

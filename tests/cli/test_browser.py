@@ -116,6 +116,19 @@ def test_what_cannot_be_read_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     browse(80, steps)
 
 
+def test_keys_for_rows_say_that_no_table_is_open() -> None:
+    async def steps(app: Browser, pilot: Pilot[None]) -> None:
+        for key in ("slash", "s", "m"):
+            app.query_one("#about", Static).update("")
+            await pilot.press(key)
+            await until(pilot, lambda: "no table is open" in about(app))
+        await show(app, pilot, "with-ttl", "keyed_state")
+        await pilot.press("slash", "5")
+        await until(pilot, lambda: "of 13 contain '5'" in about(app))
+
+    browse(80, steps)
+
+
 def test_rows_are_filtered_and_sorted_and_keys_are_explained() -> None:
     async def steps(app: Browser, pilot: Pilot[None]) -> None:
         table = await show(app, pilot, "with-ttl", "keyed_state")

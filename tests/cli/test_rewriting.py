@@ -161,3 +161,53 @@ def test_rescale_leaves_operators_out_and_warns_of_chains(tmp_path: Path) -> Non
     savepoint = statetool.load(target)
     assert [savepoint[n].max_parallelism for n in ("timers", "by-tuple", "with-ttl")] == [128, 300, 256]
     assert run("rescale", ZOO, str(tmp_path / "x"), "--uid", "timers=7", "--except", "orders").exit_code == 2
+
+
+def same(tmp_path: Path, *arguments: str) -> str:
+    """Run a command that writes a copy with the same state, and return its messages."""
+    command, *options = arguments
+    done = run(command, ZOO, str(tmp_path / command), *options)
+    assert done.exit_code == 0, done.output
+    assert "nothing would change" in run(command, ZOO, str(tmp_path / "dry"), *options, "--dry-run").stderr
+    return done.stderr
+
+
+def test_commands_say_that_nothing_changed(tmp_path: Path) -> None:
+    words = "nothing changed: the new snapshot has the same state"
+    assert words in same(tmp_path, "rescale", "--uid", "timers=128")
+    assert words in same(tmp_path, "purge", "--event-timers-before", "-9223372036854775808")
+    assert words in same(tmp_path, "keep", "--where", "key IS NOT NULL", "--uid", "timers")
+    assert words in same(tmp_path, "erase", "--keys", "nokey", "--uid", "timers", "--allow-missing")
+    row = json.loads(run("head", ZOO, "timers", "keyed_state", "-n", "1", "--json").stdout)[0]
+    assert words in same(
+        tmp_path, "set", "--uid", "timers", "--key", row["key"], "--set", f"registered={row['registered']}"
+    )
+    changed = run("set", ZOO, str(tmp_path / "other"), "--uid", "timers", "--key", row["key"], "--set", "registered=-5")
+    assert "nothing changed" not in changed.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["uid", "timers=timers"], 2, "'timers' has the uid or id 'timers' already"),
+        (["state", "rename", "--uid", "timers", "--state", "registered", "--to", "registered"], 2, "this name already"),
+        (
+            ["set", "--uid", "timers", "--key", "nokey", "--set", "registered=1"],
+            1,
+            "operator 'timers' has no key 'nokey'",
+        ),
+        (
+            ["set", "--uid", "timers", "--key", "nokey", "--remove", "registered"],
+            1,
+            "operator 'timers' has no key 'nokey'",
+        ),
+    ],
+)
+def test_a_change_to_what_is_already_so_or_missing_is_an_error(
+    arguments: list[str], code: int, message: str, tmp_path: Path
+) -> None:
+    words = 2 if arguments[0] == "state" else 1
+    done = run(*arguments[:words], ZOO, str(tmp_path / "new"), *arguments[words:])
+    assert done.exit_code == code
+    assert message in done.stderr
+    assert not (tmp_path / "new").exists()

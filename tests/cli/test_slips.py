@@ -193,3 +193,22 @@ def test_states_left_out_have_no_hints() -> None:
     assert (done.exit_code, done.stderr) == (0, "")
     assert "order: " in CliRunner().invoke(cli, ["head", str(ZOO), "orders", "--states", "pet,order"]).stderr
     assert "--jar" not in st.load(ZOO)["orders"].head(states=["pet"])._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["report", ZOO, "-o", "json"], "--target/-o json: 'json' is the name of a format, not of a file"),
+        (["erase", ZOO, "new", "--keys", "a", "--report", "JSON"], "--report JSON: 'JSON' is the name of a format"),
+        (["sql", ZOO, "SELECT 1", "--to", "csv"], "--output csv chooses the format; a file of this name is ./csv"),
+        (["diff", ZOO, ZOO, "--target", "parquet"], "--output parquet chooses the format"),
+        (["check", ZOO, ZOO, "--plan", "json"], "--output json chooses the format"),
+    ],
+)
+def test_the_name_of_a_format_is_none_of_a_file(
+    arguments: list[str], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(cli, arguments)
+    assert (done.exit_code, list(tmp_path.iterdir())) == (2, [])
+    assert words in done.stderr

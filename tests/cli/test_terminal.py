@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ import statetool
 from statetool.cli.completion import complete_operator, complete_path
 from statetool.cli.main import cli
 from statetool.cli.output import Output
+from statetool.cli.read.shell import _BANNER
 from statetool.cli.read.tables import head
 from statetool.cli.terminal_table import cut_text, fit_table, text_width
 from tests.support.zoo import ZOO
@@ -103,6 +105,61 @@ def test_paths_that_differ_in_their_middle_hide_no_column_one_came_for() -> None
     assert table.lines[0].split() == ["path", "complete", "newest", "own_bytes"]
     assert len({line.split()[0] for line in table.lines[1:]}) == len(rows)
     assert max(map(len, table.lines)) <= 60
+
+
+def test_names_for_other_commands_and_messages_are_complete_in_a_narrow_terminal() -> None:
+    name = "remove /data/kind=blue/.part-4f52aad7-a141-401b-a6e8-4d65dcaa486e-1.txt.inprogress.ac87a3e7"
+    message = "an upload to an object store is no file before its commit: look for it in the store"
+    rows = [
+        {"operator": "sink: Writer (sink)", "name": n, "outcome": "unknown", "message": message}
+        for n in (name, "orders-0-1")
+    ]
+    lines = fit_table(list(rows[0]), rows, 80, whole=["name"]).lines
+    assert lines[0].split() == ["operator", "outcome"]
+    assert f"  name: {name}" in lines
+    assert "  name: orders-0-1" in lines
+    assert " ".join(line.strip() for line in lines).count(f"message: {message}") == 2
+    assert max(len(line) for line in lines if name not in line) <= 80
+    short = [{**row, "name": f"orders-0-{n}", "message": "gone"} for n, row in enumerate(rows)]
+    assert fit_table(list(short[0]), short, 60, whole=["name"]).lines[1].split()[-3:] == [
+        "orders-0-0",
+        "unknown",
+        "gone",
+    ]
+    users = [{"key": "a", "note": "n" * 90}]  # a column of the user's data
+    assert max(map(len, fit_table(["key", "note"], users, 80, has_units=False).lines)) == 80
+
+
+def test_long_errors_are_not_broken_inside_of_words() -> None:
+    shown = errors_at_a_terminal(80, "head", ZOO, "no-such-operator-in-this-savepoint", "keyed_state")
+    assert len(shown) > 1
+    assert max(map(len, shown)) <= 80
+    whole = CliRunner().invoke(cli, ["head", ZOO, "no-such-operator-in-this-savepoint", "keyed_state"]).stderr
+    assert " ".join(shown).split() == whole.split()
+    assert all(set(line.split()) <= set(whole.split()) for line in shown)
+    assert max(map(len, errors_at_a_terminal(80, "head", ZOO, "timers", "--no-such-option" * 3, "--and-another"))) <= 80
+
+
+def errors_at_a_terminal(columns: int, *arguments: str) -> list[str]:
+    """Run a command that fails, and return its lines on a standard error that is a terminal of this width."""
+    ours, its = pty.openpty()
+    environment = os.environ | {"COLUMNS": str(columns), "TERM": "dumb"}
+    process = subprocess.Popen([sys.executable, "-m", "statetool", *arguments], env=environment, stderr=its)
+    os.close(its)
+    shown = b""
+    with suppress(OSError):  # on Linux, the error when the other end is closed
+        while chunk := os.read(ours, 1 << 16):
+            shown += chunk
+    os.close(ours)
+    assert process.wait() == 2
+    return shown.decode().replace("\r\n", "\n").splitlines()
+
+
+@pytest.mark.parametrize("line", _BANNER.splitlines())
+def test_the_banner_of_the_shell_fits_a_narrow_terminal(line: str) -> None:
+    names = {"path": "savepoint", "operator": "daily-sales", "table": "window-contents"}
+    shown = line.format(**names, checkpoint_id=123456, operators="19 operators", view="sp_daily_sales_window_contents")
+    assert len(shown) <= 80
 
 
 def test_counts_of_timers_stay_in_a_narrow_terminal() -> None:

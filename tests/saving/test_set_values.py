@@ -13,7 +13,15 @@ from click.testing import CliRunner
 
 import statetool
 from statetool.cli.main import cli
-from statetool.errors import DecodeError, EncodeError, OptionError, StatetoolError, UnknownNameError, UnsupportedError
+from statetool.errors import (
+    DecodeError,
+    EncodeError,
+    MissingKeyError,
+    OptionError,
+    StatetoolError,
+    UnknownNameError,
+    UnsupportedError,
+)
 from statetool.saving.verbs import set_values
 from statetool.saving.verbs.value_paths import parse_value, plain_of, split_assignment
 from statetool.snapshot.inventory import Inventory
@@ -359,7 +367,7 @@ def test_timers_are_added_and_removed(tmp_path: Path) -> None:
 
 
 def test_a_new_key_needs_an_option(tmp_path: Path) -> None:
-    with pytest.raises(OptionError, match="--new-key"):
+    with pytest.raises(MissingKeyError, match=r"has no key 999.*--new-key"):
         statetool.set_values(ZOO, str(tmp_path / "new"), "with-ttl", 999, {"plain": 3})
     assert set_and_read(tmp_path, "with-ttl", 999, {"plain": 3}, new_key=True)["plain"] == 3
 

@@ -16,7 +16,7 @@ import statetool
 from statetool import flink
 from statetool.cli.main import cli
 from statetool.entries.form import ALL_ENTRIES
-from statetool.errors import OptionError, UnknownNameError
+from statetool.errors import MissingKeyError, OptionError, UnknownNameError
 from statetool.tables import read
 from tests.support.zoo import ZOO
 
@@ -217,6 +217,10 @@ def test_values_of_other_keys_stay_what_they_are(spark: SparkSession, tmp_path: 
     state = statetool.bootstrap_keyed_state(table, states=states)
     statetool.SavepointWriter.new().with_operator("op", state).write(str(tmp_path / "base"), flink_version="2.3")
     op = statetool.load(str(tmp_path / "base"), spark)["op"]
+    with pytest.raises(MissingKeyError, match=r"no key fulfills the condition \[searched: op\].*--allow-missing"):
+        op.transform({"n": "n + 1"}, where="key = 3 OR n IS NULL")
+    op.transform({"n": "n + 1"}, where="key = 3", allow_missing=True).write(str(tmp_path / "same"))
+    assert entries(statetool.load(str(tmp_path / "same"))["op"]) == entries(op)
     for name, sql, kind in (
         ("n", "n * 0.5D", "double"),
         ("d", "CAST(d AS DOUBLE)", "double"),

@@ -16,6 +16,7 @@ import pytest
 import statetool
 from statetool.errors import DecodeError, UnsupportedError
 from statetool.formats.compression import BLOCK_BYTES, FrameWriter
+from statetool.formats.operator_id import operator_id_for_uid
 from statetool.snapshot.unflushed_lists import may_be_unflushed, rewrite_stream
 from statetool.types.declared import NOTHING_DECLARED
 from tests.support.corpora.archives import unpack
@@ -23,7 +24,7 @@ from tests.support.flink.list_job import PACKED, list_machine, run_job
 
 EDITS: Final[dict[str, Callable[[str, str], object]]] = {
     "converted": lambda src, dst: statetool.convert(src, dst),
-    "renamed": lambda src, dst: statetool.change_uids(src, dst, {"a61ab9024f87f3989f080776f487a070": "keeper"}),
+    "renamed": lambda src, dst: statetool.change_uids(src, dst, {"a61ab9024f87f3989f080776f487a070": "renamed"}),
     "rescaled": lambda src, dst: statetool.rescale(src, dst, 256),
     "dealt": lambda src, dst: statetool.rescale(src, dst, 256, parallelism=2),
 }
@@ -41,8 +42,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def values(path: object) -> dict[str, Any]:
     """Return the values of all states, in the form of the job. Those of operators with several subtasks are together."""
-    snapshot = statetool.load(str(path), uids=["keeper", *LARGE])
-    operator = snapshot["keeper"]
+    snapshot = statetool.load(str(path))
+    ids = {o.operator_id for o in snapshot.operators.values()}
+    keeper = next(uid for uid in ("keeper", "renamed") if operator_id_for_uid(uid) in ids)
+    snapshot = snapshot.with_uids([keeper, *LARGE])
+    operator = snapshot[keeper]
     lists = {name: operator.to_arrow(name)["value"].to_pylist() for name in ("list", "union", "one")}
     rules = {row["key"]: row["value"] for row in operator.to_arrow("rules").to_pylist()}
     large = {

@@ -48,6 +48,7 @@ class Edits(Protocol):
         types: Mapping[str, StateType] | None = None,
         decimals: DecimalsMode = "decimal",
         in_batches: bool = False,
+        allow_missing: bool = False,
     ) -> Self:
         """Return the edits with a change of state values."""
         ...

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 class SavepointWriter:
     """A savepoint to be written, either new (:meth:`new`) or a changed copy of an existing one (:meth:`from_existing`).
 
-    Each method returns a new object. Only :meth:`erase`, :meth:`keep`, :meth:`transform` by a function, :meth:`preview` and :meth:`write`
+    Each method returns a new object. Only :meth:`erase`, :meth:`keep`, :meth:`transform` by a function or with a condition, :meth:`preview` and :meth:`write`
     read data, and only the last two write. They run on Spark if a DataFrame or a session is involved, otherwise in this process on ``pyarrow.Table`` s and datasets.
 
     Refer to operators of an existing savepoint by their old uid, operator id, name or id prefix, even after :meth:`change_uid`.
@@ -255,6 +255,7 @@ class SavepointWriter:
         types: Mapping[str, StateType] | None = None,
         decimals: DecimalsMode = "decimal",
         in_batches: bool = False,
+        allow_missing: bool = False,
     ) -> SavepointWriter:
         """Change state values of an existing operator by SQL expressions or by a function. Everything else keeps its bytes.
 
@@ -284,11 +285,15 @@ class SavepointWriter:
             are complete keys, but the function does not see other keys. It is called with the first batch at once, to learn the columns,
             and with all batches when the savepoint is written, more than once for some. So it must return the same for the same batch.
             Only without a session: a DataFrame is never in memory as a whole.
+        allow_missing
+            Accept a condition that no key fulfills. Spark does not look for such a key then.
 
         Raises
         ------
         UnknownNameError
             The operator has no such state without a namespace.
+        MissingKeyError
+            No key fulfills the condition.
         OptionError
             The result has no key or a type that no state can have, or the change does not set nanoseconds.
         MissingDependencyError
@@ -304,7 +309,9 @@ class SavepointWriter:
         for name in (*(states or ()), *(types or ())):
             if name not in known:
                 raise UnknownNameError(f"operator {operator.name!r} has no state {name!r}", hint=suggest(name, known))
-        before, after, data = self._changed_table(operator, change, states, where, decimals, in_batches=in_batches)
+        before, after, data = self._changed_table(
+            operator, change, states, where, decimals, in_batches=in_batches, allow_missing=allow_missing
+        )
         bootstraps = bootstrap_changes(operator.inventory, before, after, data, types or {})
         old = self.changes.get(uid, OperatorChange())
         return self._with_change(uid, replace(old, bootstraps=(*old.bootstraps, *bootstraps)))
@@ -322,6 +329,7 @@ class SavepointWriter:
         decimals: DecimalsMode,
         *,
         in_batches: bool,
+        allow_missing: bool,
     ) -> tuple[pa.Schema, pa.Schema, Any]:
         """Return the schemas of ``keyed_state`` before and after a change, and the changed table."""
 
@@ -352,7 +360,13 @@ class SavepointWriter:
             )
         from statetool.spark.write.transform import change_by_expressions
 
-        return change_by_expressions(operator.inventory, lambda names: operator.frame(request(names)), change, where)
+        return change_by_expressions(
+            operator.inventory,
+            lambda names: operator.frame(request(names)),
+            change,
+            where,
+            allow_missing=allow_missing,
+        )
 
     def _with_change(self, uid: str, change: OperatorChange) -> SavepointWriter:
         return replace(self, changes={**self.changes, uid: change})

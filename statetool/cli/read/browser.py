@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, Literal
 
 from rich.markup import escape
 from textual import work
@@ -72,6 +72,7 @@ class Browser(App[None]):
         self._is_whole = False
         self._sorted_by: int | None = None
         self._lines: tuple[str, ...] = ()
+        self._stage: Literal["no table", "opening", "open"] = "no table"
         self.title = printable(savepoint.path)
         self.sub_title = f"checkpoint {savepoint.checkpoint_id}"
 
@@ -116,7 +117,7 @@ class Browser(App[None]):
         if event.node.data is None or not event.node.data[1]:
             return
         operator, table = event.node.data
-        self._read_rows, self._shown, self._sorted_by = [], [], None
+        self._read_rows, self._shown, self._sorted_by, self._stage = [], [], None, "opening"
         self._hide_filter()
         self.query_one(DataTable).clear(columns=True)
         self._about(f"{display_name(operator)} {table}: reading ...")
@@ -127,9 +128,16 @@ class Browser(App[None]):
         if event.cursor_row < len(self._shown):
             self.push_screen(_Card("Row", self._shown[event.cursor_row]))
 
+    def _has_table(self) -> bool:
+        """Return True if a table is open, otherwise say how to open one."""
+        if self._stage == "no table":
+            self._about("no table is open: press Enter on an operator, then on one of its tables")
+        return self._stage == "open"
+
     def action_more(self) -> None:
         """Read the next rows."""
-        self._read()
+        if self._has_table():
+            self._read()
 
     def action_help(self) -> None:
         """Show what the keys do."""
@@ -137,12 +145,16 @@ class Browser(App[None]):
 
     def action_filter(self) -> None:
         """Ask for a text that the shown rows contain."""
+        if not self._has_table():
+            return
         given = self.query_one("#filter", Input)
         given.display = True
         given.focus()
 
     def action_sort(self) -> None:
         """Sort the rows read so far by the next column, after the last one as they are stored."""
+        if not self._has_table():
+            return
         columns = len(self.query_one(DataTable).columns)
         following = 0 if self._sorted_by is None else self._sorted_by + 1
         self._sorted_by = following if following < columns else None
@@ -177,7 +189,11 @@ class Browser(App[None]):
             self._rows = _rows(opened, table)
             self._take(about_table(opened, table))
         except StatetoolError as error:
-            self.call_from_thread(self._about, str(error))
+            self.call_from_thread(self._fail, error)
+
+    def _fail(self, error: StatetoolError) -> None:
+        self._stage = "no table"
+        self._about(str(error))
 
     @work(thread=True, exclusive=True)
     def _read(self) -> None:
@@ -192,7 +208,7 @@ class Browser(App[None]):
             self.call_from_thread(self._add, page, about)
 
     def _add(self, page: list[dict[str, Any]], about: Sequence[str] | None) -> None:
-        table = self.query_one(DataTable)
+        table, self._stage = self.query_one(DataTable), "open"
         if page and not table.columns:
             table.add_columns(*map(_label, page[0]))
         self._read_rows += page

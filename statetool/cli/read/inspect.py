@@ -23,6 +23,7 @@ from statetool.cli.options import (
     Count,
     backend_option,
     common_options,
+    file_option,
     flink_option,
     given_options,
     jar_options,
@@ -196,7 +197,7 @@ def _check_estimate(table: str | None, estimate: bool) -> None:
 @click.option("--keys", metavar="KEYS", help='Keys to compare, as JSON: [1, "a", {"tuple": ["b", 2]}].')
 @click.option("--ignore-access-times", is_flag=True, help="Ignore the last access of values with a time to live.")
 @click.option("--limit", type=Count(0), default=20, show_default=True, help="Number of differences shown.")
-@click.option("--target", metavar="FILE", help="New file for all differences (with --output parquet).")
+@file_option("--target", help="New file for all differences (with --output parquet).")
 @common_options(*SNAPSHOT, "on_spark", "threads", *OUTPUT, formats=("text", "json", "parquet"))
 def diff(
     options: CommonOptions,
@@ -262,10 +263,9 @@ def new_job_options(command: Callable[..., None]) -> Callable[..., None]:
 @click.argument("a", metavar="A", shell_complete=complete_path)
 @click.argument("b", metavar="[B]", required=False, shell_complete=complete_path)
 @new_job_options
-@click.option(
+@file_option(
     "--plan",
     "plan_file",
-    metavar="FILE",
     help="New file for a migration plan, to edit and pass to statetool migrate (needs B).",
 )
 @jar_options

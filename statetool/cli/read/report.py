@@ -10,7 +10,7 @@ import click
 from statetool.api.execution import Execution
 from statetool.cli.completion import complete_path
 from statetool.cli.group import Command
-from statetool.cli.options import SNAPSHOT, CommonOptions, common_options, jar_options, open_snapshots
+from statetool.cli.options import SNAPSHOT, CommonOptions, common_options, file_option, jar_options, open_snapshots
 from statetool.cli.output import echo_err
 from statetool.cli.read.inspect import largest_options, new_job_options
 from statetool.cli.read.verify import verification_options
@@ -27,9 +27,7 @@ _MOST_REASONS: Final = 5
 @click.command(cls=Command)
 @click.argument("path", shell_complete=complete_path)
 @click.argument("other", metavar="[B]", required=False, shell_complete=complete_path)
-@click.option(
-    "--target", "-o", metavar="FILE", default="report.html", show_default=True, help="New file for the report."
-)
+@file_option("--target", "-o", default="report.html", show_default=True, help="New file for the report.")
 @verification_options
 @new_job_options
 @jar_options

@@ -18,11 +18,17 @@ from statetool.cli.progress import no_progress
 from statetool.errors import printable, several
 
 _BANNER = """\
-{path}: checkpoint {checkpoint_id}, {operators}
-  sp         the snapshot:     sp["{operator}"].to_arrow(), sp["{operator}"].table("{table}").show()
-  spark      a Spark session:  spark.sql("SHOW VIEWS").show(), spark.sql("SELECT * FROM {view}").show()
-             It starts when first used, and makes every table of the snapshot a view.
-  statetool  the package:      help(statetool.SavepointWriter)
+{path}
+checkpoint {checkpoint_id}, {operators}
+
+sp, the snapshot:
+  sp["{operator}"].to_arrow()
+  sp["{operator}"].table("{table}").show()
+spark, a session that starts when first used, with every table as a view:
+  spark.sql("SHOW VIEWS").show()
+  spark.sql("SELECT * FROM {view}").show()
+statetool, the package:
+  help(statetool.SavepointWriter)
 """
 
 

@@ -12,7 +12,7 @@ import click
 import statetool
 from statetool.cli.completion import complete_path
 from statetool.cli.group import Command, CommandProcess
-from statetool.cli.options import SNAPSHOT, CommonOptions, Count, common_options, open_snapshot, pairs
+from statetool.cli.options import SNAPSHOT, CommonOptions, Count, common_options, file_option, open_snapshot, pairs
 from statetool.cli.output import echo_err, echo_marked, print_line
 from statetool.cli.progress import no_progress
 from statetool.cli.read.tables import show_options
@@ -38,7 +38,7 @@ Statements end with a semicolon.
 @click.option(
     "--attach", multiple=True, metavar="NAME=PATH", help="Make another snapshot a schema with this name (repeatable)."
 )
-@click.option("--to", "target", metavar="FILE", help="Write the result to a new .parquet, .csv or .jsonl file.")
+@file_option("--to", "target", help="Write the result to a new .parquet, .csv or .jsonl file.")
 @click.option(
     "-n",
     "--rows",

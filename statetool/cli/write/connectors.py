@@ -489,7 +489,7 @@ def check_sinks(
     )
     label = None if only is None else savepoint[only].name
     rows = [r for r in rows if label in (None, r.operator)]
-    options.output.rows(rows, columns=_TABLE_COMMIT_COLUMNS)
+    options.output.rows(rows, columns=_TABLE_COMMIT_COLUMNS, whole=["name"])
     if any(r.is_problem for r in rows):
         sys.exit(1)
 
@@ -536,7 +536,7 @@ def pending(options: CommonOptions, path: str, only: str | None, timeout: str | 
     now = int(time.time() * 1000)
     rows = [r for s in operators for r in pending_rows(s, now_ms=now, snapshot_ms=snapshot_ms, timeout_ms=limit)]
     output = options.output
-    output.rows(rows, columns=_PENDING_COLUMNS)
+    output.rows(rows, columns=_PENDING_COLUMNS, whole=["name"])
     if commands and not output.is_json:
         lines = dict.fromkeys(line for r in rows if r.commands for line in r.commands.split("\n"))
         output.text(*lines)
@@ -577,7 +577,7 @@ def forget(options: CommonOptions, source: str, target: str, uid: str, names: tu
     """
     savepoint = open_snapshot(source, options, operators=[uid])
     lost = statetool.drop_transactions(savepoint, target, uid, names, **options.write_arguments)
-    options.output.rows(lost, columns=_LOST_COLUMNS)
+    options.output.rows(lost, columns=_LOST_COLUMNS, whole=["name"])
     echo_err(f"lost: {several(len(lost), 'transaction or file', 'transactions or files')}")
     report_target(target, options)
 

@@ -12,7 +12,7 @@ import click
 import statetool
 from statetool.cli.completion import complete_path
 from statetool.cli.group import Command
-from statetool.cli.options import WRITE, CommonOptions, common_options, open_snapshot, operator_option
+from statetool.cli.options import WRITE, CommonOptions, common_options, file_option, open_snapshot, operator_option
 from statetool.cli.output import echo_err
 from statetool.cli.write.rewrite import report_target, source_and_target
 from statetool.errors import OptionError, several
@@ -45,7 +45,7 @@ def _choice_options(command: Callable[..., None]) -> Callable[..., None]:
         click.option(
             "--allow-missing", is_flag=True, help="Go on if keys are missing, or no key fulfills the condition."
         ),
-        click.option("--report", metavar="FILE", help="Write a JSON report for an auditor. It contains no keys."),
+        file_option("--report", help="Write a JSON report for an auditor. It contains no keys."),
     )[::-1]:
         command = option(command)
     return command
@@ -134,7 +134,7 @@ def _write(
     echo_err(f"{several(plan.entries, 'entry', 'entries')} with {several(plan.size_bytes, 'byte')} removed")
     if done.proof is not None:
         echo_err(f"proved: no entry of the keys is left in {several(done.proof.operators, 'operator')}")
-    report_target(target, options)
+    report_target(target, options, is_changed=plan.entries > 0)
 
 
 def _show_condition(plan: ErasePlan) -> None:
@@ -229,4 +229,4 @@ def sample(
         **options.write_arguments,
     )
     options.output.rows(plan.operators)
-    report_target(target, options)
+    report_target(target, options, is_changed=any(o.new_bytes != o.old_bytes for o in plan.operators))

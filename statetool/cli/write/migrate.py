@@ -56,6 +56,7 @@ _MAX_SHOWN: Final = 20
     show_default=True,
     help="Type of BigDecimal and BigInteger in SQL: decimals with 38 digits, or text.",
 )
+@click.option("--allow-missing", is_flag=True, help="Go on if no key fulfills the condition.")
 @common_options(*WRITE, "columns_from_plan")
 def transform(
     options: CommonOptions,
@@ -65,6 +66,7 @@ def transform(
     sets: tuple[str, ...],
     where: str | None,
     decimals: Literal["decimal", "string"],
+    allow_missing: bool,
 ) -> None:
     """Change values of states with SQL expressions.
 
@@ -79,7 +81,7 @@ def transform(
 
     change = pairs(sets, "--set STATE=SQL", "as in --set 'balance=CAST(balance AS BIGINT)'")
     savepoint = open_snapshot(source, options, operators=[uid], spark=local_session())
-    edits = savepoint[uid].transform(change, where=where, decimals=decimals)
+    edits = savepoint[uid].transform(change, where=where, decimals=decimals, allow_missing=allow_missing)
     if options.checkpoint_id is not None:
         edits = edits.with_checkpoint_id(options.checkpoint_id)
     if options.dry_run:

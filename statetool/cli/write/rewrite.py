@@ -121,13 +121,22 @@ def rescale(
         **options.write_arguments,
     )
     echo_err(*(f"refused: {refusal}" for refusal in plan.refusals))
-    report_target(target, options, sum(o.size_bytes for o in plan.operators if o.keys_move not in ("no", "refused")))
+    report_target(
+        target,
+        options,
+        sum(o.size_bytes for o in plan.operators if o.keys_move not in ("no", "refused")),
+        is_changed=bool(plan.refusals) or any(map(_is_rescaled, plan.operators)),
+    )
     if not plan.refusals:
         before = {o.name: o.max_parallelism for o in savepoint.operators.values()}
         numbers = before | {p.operator: p.new_max_parallelism for p in plan.operators}
         echo_err(_configuration(numbers, max_parallelism, [p.operator for p in plan.operators]))
     if plan.refusals:
         sys.exit(1)
+
+
+def _is_rescaled(row: RescaleRow) -> bool:
+    return (row.old_max_parallelism, row.old_parallelism) != (row.new_max_parallelism, row.new_parallelism)
 
 
 def _configuration(numbers: Mapping[str, int], everywhere: int | None, changed: Sequence[str]) -> str:
@@ -164,8 +173,10 @@ def _change(old: int, new: int) -> str:
     return str(old) if old == new else f"{old} -> {new}"
 
 
-def report_target(target: str, options: CommonOptions, size: int | None = None) -> None:
-    """Print the path of the new snapshot, or that none was written."""
+def report_target(target: str, options: CommonOptions, size: int | None = None, *, is_changed: bool = True) -> None:
+    """Print the path of the new snapshot, or that none was written, and whether its state is that of the existing one."""
+    if not is_changed:
+        echo_err(f"nothing {'would change' if options.dry_run else 'changed'}: the new snapshot has the same state")
     moved = "" if size is None else f" ({size:,} bytes of keyed state)"
     echo_err(f"nothing was written{moved}" if options.dry_run else f"written to {target}{moved}")
 
@@ -190,6 +201,8 @@ def convert(options: CommonOptions, source: str, target: str, state_api: Literal
     savepoint = open_snapshot(source, options)
     plan = statetool.convert(savepoint, target, state_api=state_api, spark=options.spark, **options.write_arguments)
     options.output.rows(plan.operators)
+    if not any(o.keyed_state == "rewritten" for o in plan.operators):
+        echo_err("no keyed state is in another form than that of a canonical savepoint: all of it is copied")
     report_target(target, options)
 
 

@@ -83,7 +83,7 @@ def set_values(
         **options.write_arguments,
     )
     options.output.rows(plan.changes)
-    report_target(target, options)
+    report_target(target, options, is_changed=any(c.before != c.after for c in plan.changes))
 
 
 def _namespace(text: str) -> object:
@@ -175,4 +175,4 @@ def purge(
             f"{several(plan.left_timers, 'timer')} of windows left: without its timer, a window {NEEDED_TIMERS} "
             "(to remove windows with their timers, remove their keys: statetool erase)"
         )
-    report_target(target, options)
+    report_target(target, options, is_changed=entries > 0 or size > 0)

@@ -399,7 +399,9 @@ class Needs:
         words = []
         if self.missing:
             total = several(len(self.ranges), "file")
-            words.append(f"missing: {len(self.missing)} of {total}, first {min(self.missing)}")
+            first = min(self.missing)
+            hint = files.deletion_hint(first).rstrip("; ")
+            words.append(f"missing: {len(self.missing)} of {total}, first {first}{hint and f' ({hint})'}")
         if self.short:
             name, size, wanted = min((name, size, end) for name, size, _, end in self.short)
             words.append(f"too short: {several(len(self.short), 'file')}, first {name} with {size} of {wanted} bytes")

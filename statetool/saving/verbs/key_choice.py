@@ -159,10 +159,7 @@ def check_found(choice: KeyChoice, searches: Mapping[str, OperatorSearch], allow
                 hint="nothing was written. --allow-missing (allow_missing=True) goes on without them",
             )
         if choice.where is not None and not choice.keep and not any(s.removed.entries for s in searches.values()):
-            raise MissingKeyError(
-                f"no key fulfills the condition [searched: {names}]",
-                hint="nothing was written. --allow-missing (allow_missing=True) writes an unchanged copy",
-            )
+            raise no_key_fulfills([display_name(name) for name in searches])
     if choice.keep and not allowed.empty:
         emptied = [display_name(name) for name, search in searches.items() if search.is_emptied]
         if emptied:
@@ -170,6 +167,14 @@ def check_found(choice: KeyChoice, searches: Mapping[str, OperatorSearch], allow
                 f"the keys to keep leave without any key: {', '.join(emptied)}",
                 hint="nothing was written. Choose operators with --uid, or pass --allow-empty (allow_empty=True)",
             )
+
+
+def no_key_fulfills(searched: Sequence[str]) -> MissingKeyError:
+    """Return the error about a condition that no key of these operators fulfills."""
+    return MissingKeyError(
+        f"no key fulfills the condition [searched: {', '.join(searched)}]",
+        hint="nothing was written. --allow-missing (allow_missing=True) writes an unchanged copy",
+    )
 
 
 def missing_keys(choice: KeyChoice, searches: Mapping[str, OperatorSearch]) -> list[int]:

@@ -320,7 +320,10 @@ def plan_move_state(
     """
     old, new = inventory.operator(source), inventory.operator(target)
     if old.state.operator_id == new.state.operator_id:
-        raise OptionError("both operators are the same", hint="rename a state with SavepointWriter.rename_state")
+        raise OptionError(
+            "both operators are the same",
+            hint="to rename a state, run statetool state rename (SavepointWriter.rename_state)",
+        )
     if not states:
         raise OptionError("nothing to move", hint="pass states of the operator")
     names = {name: new_name or name for name, new_name in states.items()}

@@ -54,6 +54,8 @@ def plan_rename(inventory: Inventory, operator: str, names: Mapping[str, str]) -
     for old in names:
         if old not in kinds:
             raise UnknownNameError(f"operator {found.label.display} has no state {old!r}", hint=suggest(old, kinds))
+        if names[old] == old:
+            raise OptionError(f"state {old!r} has this name already", hint="name only states that change")
     new_names = [names.get(name, name) for name in kinds]
     if twice := sorted({name for name in new_names if new_names.count(name) > 1}):
         raise OptionError(

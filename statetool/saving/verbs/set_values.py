@@ -14,6 +14,7 @@ from statetool.entries.keys import split_keys
 from statetool.errors import (
     DecodeError,
     EncodeError,
+    MissingKeyError,
     OptionError,
     StatetoolError,
     UnknownNameError,
@@ -54,7 +55,7 @@ from statetool.snapshot.views import (
     is_window,
     window_states,
 )
-from statetool.tables.keys.text import Key
+from statetool.tables.keys.text import Key, show_key
 from statetool.tables.scan import place_keys
 from statetool.types import Scalar, StructType, TtlType
 from statetool.types.display import display_value
@@ -208,9 +209,9 @@ class _KeyEntries:
                 hint="pass the key with its exact scale",
             )
         if not found and not new_key:
-            raise OptionError(
-                f"operator {operator.label.display!r} has no key {key!r}",
-                hint="pass --new-key to add state of a new key",
+            raise MissingKeyError(
+                f"operator {operator.label.display!r} has no key {show_key(key)}",
+                hint="nothing was written. --new-key (new_key=True) adds state of a new key",
             )
         if not found and (len(groups) != 1 or len(encoded) != 1):
             raise UnsupportedError(f"the key group of the new key {key!r} is unknown: its hash code is user code")

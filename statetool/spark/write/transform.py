@@ -13,6 +13,7 @@ from pyspark.sql import types as t
 from statetool.columns.companions import PRESENT, SCALE, SUFFIXES, state_of_companion
 from statetool.columns.types import COMPANION
 from statetool.errors import OptionError, UnknownNameError, suggest
+from statetool.saving.verbs.key_choice import no_key_fulfills
 from statetool.saving.verbs.transform import has_ttl, states_without_namespace
 from statetool.snapshot.operator import OperatorInventory
 from statetool.spark.schema import arrow_schema
@@ -24,7 +25,12 @@ _DIGITS: Final = {t.ByteType: 3, t.ShortType: 5, t.IntegerType: 10, t.LongType: 
 
 
 def change_by_expressions(
-    operator: OperatorInventory, read: Callable[[list[str]], Any], change: Mapping[str, str], where: str | None
+    operator: OperatorInventory,
+    read: Callable[[list[str]], Any],
+    change: Mapping[str, str],
+    where: str | None,
+    *,
+    allow_missing: bool,
 ) -> tuple[pa.Schema, pa.Schema, Any]:
     """Compute states of an operator by SQL expressions.
 
@@ -36,6 +42,8 @@ def change_by_expressions(
         SQL expressions by state or companion column.
     where
         A condition: values of other keys stay.
+    allow_missing
+        Accept a condition that no key fulfills.
 
     Returns
     -------
@@ -46,6 +54,8 @@ def change_by_expressions(
     ------
     UnknownNameError
         The operator has no such state without a namespace.
+    MissingKeyError
+        No key fulfills the condition.
     OptionError
         There are no expressions, or as for :func:`apply_expressions`.
     """
@@ -83,7 +93,15 @@ def change_by_expressions(
         columns[column] = _with_fields(frame.schema[column].dataType, column, parts, timed=column in timed_columns)
     given = [*change.values(), *([] if where is None else [where])]
     data = apply_expressions(frame, columns, where, timed_columns, companions & set(frame.columns), given)
+    if where is not None and not allow_missing and not _is_fulfilled(frame, where, timed_columns):
+        raise no_key_fulfills([operator.label.display])
     return arrow_schema(frame), arrow_schema(data), data
+
+
+def _is_fulfilled(frame: Any, where: str, timed: Sequence[str]) -> bool:
+    """Return True if a row fulfills a condition. Spark stops at the first one."""
+    with in_utc(frame.sparkSession):
+        return not _visible(frame, timed).where(f.expr(f"(\n{where}\n)")).limit(1).select(f.lit(1)).isEmpty()
 
 
 def _path(name: str, metas: Collection[str]) -> tuple[str, tuple[str, ...]] | None:
@@ -185,13 +203,8 @@ def _select_changed(
     companions: Collection[str],
     given: Sequence[str],
 ) -> Any:
-    visible = frame
-    inside = {n for n in timed if f"value{COMPANION}" in frame.schema[n].dataType.names}
-    for name in timed:
-        column = _quote(name)
-        visible = visible.withColumn(_ACCESS + name, f.col(column)).withColumn(name, f.col(f"{column}.value"))
-        if name in inside:
-            visible = visible.withColumn(f"{name}{COMPANION}", f.col(f"{_quote(_ACCESS + name)}.value{COMPANION}"))
+    visible = _visible(frame, timed)
+    inside = _with_nanos(frame, timed)
     shown = visible.select(*(f.col(_quote(n)) for n in visible.columns if not n.startswith(_ACCESS)))
     for sql in given:
         check_row_expression(shown, sql)
@@ -237,6 +250,22 @@ def _select_changed(
                     hint="cast the expression to a type that does, or change all keys without where=",
                 )
     return result
+
+
+def _with_nanos(frame: Any, timed: Sequence[str]) -> set[str]:
+    """Return the columns of values with their last access that have nanoseconds."""
+    return {n for n in timed if f"value{COMPANION}" in frame.schema[n].dataType.names}
+
+
+def _visible(frame: Any, timed: Sequence[str]) -> Any:
+    """Return the table in which columns of values with their last access are the values, as expressions see them."""
+    visible, inside = frame, _with_nanos(frame, timed)
+    for name in timed:
+        column = _quote(name)
+        visible = visible.withColumn(_ACCESS + name, f.col(column)).withColumn(name, f.col(f"{column}.value"))
+        if name in inside:
+            visible = visible.withColumn(f"{name}{COMPANION}", f.col(f"{_quote(_ACCESS + name)}.value{COMPANION}"))
+    return visible
 
 
 def _holds(new: t.DataType, old: t.DataType) -> bool:
