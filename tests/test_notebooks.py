@@ -26,6 +26,8 @@ EXPECTED = {
         "reminders: {'2026-03-04': 1, '2026-03-07': 1",
     ],
     "sources-and-sinks": ["orders-0 reader 25 -> 20", "shop-invoices-1-2  received", "15.0"],
+    "state-of-a-sql-job": ["[{'key': {'f0': 'Paris'}", "accState.sum(cents)", "'London': 10590", "equal: True"],
+    "test-a-job": ["ValueStateDescriptor<Integer> pointsState", "is_valid PASSED", "adds_points SKIPPED"],
     "what-is-large": [
         "11349",
         "'Ada'",
