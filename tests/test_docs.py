@@ -138,7 +138,11 @@ def test_functions_and_methods_exist(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [f"docs/internals/{n}.md" for n in ("index", "extending", "contributing", "benchmarks", "decisions", "first-change", "releasing")]
+    "name",
+    [
+        f"docs/internals/{n}.md"
+        for n in ("index", "extending", "contributing", "benchmarks", "decisions", "first-change", "releasing")
+    ],
 )
 def test_files_exist(name: str) -> None:
     named = re.findall(r"`((?:[\w.-]+/)+[\w.-]*)`", FENCE.sub("", PAGES[name]))
