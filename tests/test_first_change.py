@@ -14,7 +14,7 @@ from tests.support.first_change import make_clone, walk
 def test_a_newcomer_gets_from_a_message_to_a_commit(tmp_path: Path) -> None:
     clone = make_clone(tmp_path)
     shown = {code.strip().splitlines()[-1]: printed for code, printed in walk(clone, slow=False) if code.strip()}
-    assert "pass the path of one, or add --latest" in shown["statetool info statetool/demo"]
+    assert "is a directory of snapshots (2 found)" in shown["statetool info statetool/demo"]
     changed = subprocess.run(
         ["git", "show", "--stat=200", "--format=%s"], cwd=clone, capture_output=True, text=True, check=True
     ).stdout
