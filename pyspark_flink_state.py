@@ -4,6 +4,6 @@ Spark looks for ``DefaultSource`` in modules whose names start with ``pyspark_``
 other clients can use ``flink-state`` without running Python code first.
 """
 
-from statetool.spark.sources import PlainFlinkStateSource as DefaultSource
+from statetool.spark.source.sources import PlainFlinkStateSource as DefaultSource
 
 __all__ = ["DefaultSource"]

@@ -10,19 +10,22 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from statetool import pyflink
-    from statetool.advice.advise import advise
-    from statetool.advice.lint import lint
-    from statetool.api.bootstrap import (
+    from statetool.api.catalog import Catalog, Database, catalog
+    from statetool.api.changes import fold_into, folded, read_folded
+    from statetool.api.cleanup import delete_checkpoint, delete_orphans, restore_deleted
+    from statetool.api.inspect import check, growth, metrics, verify
+    from statetool.api.load import load, register
+    from statetool.api.operator import Operator
+    from statetool.api.query import query
+    from statetool.api.savepoint import Savepoint
+    from statetool.api.write.bootstrap import (
         bootstrap_broadcast_state,
         bootstrap_keyed_state,
         bootstrap_list_state,
         bootstrap_state,
         bootstrap_union_state,
     )
-    from statetool.api.catalog import Catalog, Database, catalog
-    from statetool.api.changes import fold_into, folded, read_folded
-    from statetool.api.cleanup import delete_checkpoint, delete_orphans, restore_deleted
-    from statetool.api.connectors import (
+    from statetool.api.write.connectors import (
         convert_consumer,
         convert_source,
         drop_transactions,
@@ -33,27 +36,24 @@ if TYPE_CHECKING:
         to_kafka_consumer,
         to_kafka_source,
     )
-    from statetool.api.erase import erase, keep, sample
-    from statetool.api.inspect import check, growth, metrics, verify
-    from statetool.api.load import load, register
-    from statetool.api.merge import graft, merge, move_state, split
-    from statetool.api.migrate import catch_up, migrate, plan_migration, read_plan, write_plan
-    from statetool.api.operator import Operator
-    from statetool.api.query import query
-    from statetool.api.rewrite import change_uids, convert, copy, drop, rename_states, rescale
-    from statetool.api.savepoint import Savepoint
-    from statetool.api.upgrade import upgrade
-    from statetool.api.values import purge, set_values
-    from statetool.api.writer import SavepointWriter
-    from statetool.cluster.clusters import set_credentials
-    from statetool.declaring import flink_types as flink
-    from statetool.declaring.classes import declare, declare_from, declare_protobuf, declare_thrift
-    from statetool.declaring.states import aggregating, list_of, map_of, reducing, value
-    from statetool.directories.chain import chain
-    from statetool.directories.orphans import orphans
-    from statetool.directories.snapshots import list_snapshots
+    from statetool.api.write.erase import erase, keep, sample
+    from statetool.api.write.merge import graft, merge, move_state, split
+    from statetool.api.write.migrate import catch_up, migrate, plan_migration, read_plan, write_plan
+    from statetool.api.write.rewrite import change_uids, convert, copy, drop, rename_states, rescale
+    from statetool.api.write.upgrade import upgrade
+    from statetool.api.write.values import purge, set_values
+    from statetool.api.write.writer import SavepointWriter
     from statetool.errors import StatetoolError
-    from statetool.serializers.java_values import read_java
+    from statetool.java.declaring import flink_types as flink
+    from statetool.java.declaring.classes import declare, declare_from, declare_protobuf, declare_thrift
+    from statetool.java.declaring.states import aggregating, list_of, map_of, reducing, value
+    from statetool.operations.advice.advise import advise
+    from statetool.operations.advice.lint import lint
+    from statetool.operations.cluster.clusters import set_credentials
+    from statetool.operations.directories.chain import chain
+    from statetool.operations.directories.orphans import orphans
+    from statetool.operations.directories.snapshots import list_snapshots
+    from statetool.serializers.typeutils.java_values import read_java
     from statetool.snapshot.uid_search import uids_in
     from statetool.types.declared import ClassDeclaration
 
@@ -139,9 +139,9 @@ __version__ = "0.1.0"
 
 #: The public names of each module.
 _NAMES: Final = {
-    "statetool.advice.advise": ("advise",),
-    "statetool.advice.lint": ("lint",),
-    "statetool.api.bootstrap": (
+    "statetool.operations.advice.advise": ("advise",),
+    "statetool.operations.advice.lint": ("lint",),
+    "statetool.api.write.bootstrap": (
         "bootstrap_broadcast_state",
         "bootstrap_keyed_state",
         "bootstrap_list_state",
@@ -151,7 +151,7 @@ _NAMES: Final = {
     "statetool.api.catalog": ("Catalog", "Database", "catalog"),
     "statetool.api.changes": ("fold_into", "folded", "read_folded"),
     "statetool.api.cleanup": ("delete_checkpoint", "delete_orphans", "restore_deleted"),
-    "statetool.api.connectors": (
+    "statetool.api.write.connectors": (
         "convert_consumer",
         "convert_source",
         "drop_transactions",
@@ -162,31 +162,31 @@ _NAMES: Final = {
         "to_kafka_consumer",
         "to_kafka_source",
     ),
-    "statetool.api.erase": ("erase", "keep", "sample"),
+    "statetool.api.write.erase": ("erase", "keep", "sample"),
     "statetool.api.inspect": ("check", "growth", "metrics", "verify"),
     "statetool.api.load": ("load", "register"),
-    "statetool.api.migrate": ("catch_up", "migrate", "plan_migration", "read_plan", "write_plan"),
-    "statetool.api.merge": ("graft", "merge", "move_state", "split"),
+    "statetool.api.write.migrate": ("catch_up", "migrate", "plan_migration", "read_plan", "write_plan"),
+    "statetool.api.write.merge": ("graft", "merge", "move_state", "split"),
     "statetool.api.operator": ("Operator",),
     "statetool.api.query": ("query",),
-    "statetool.api.rewrite": ("change_uids", "convert", "copy", "drop", "rename_states", "rescale"),
+    "statetool.api.write.rewrite": ("change_uids", "convert", "copy", "drop", "rename_states", "rescale"),
     "statetool.api.savepoint": ("Savepoint",),
-    "statetool.api.upgrade": ("upgrade",),
-    "statetool.api.values": ("purge", "set_values"),
-    "statetool.api.writer": ("SavepointWriter",),
-    "statetool.cluster.clusters": ("set_credentials",),
-    "statetool.declaring.classes": ("declare", "declare_from", "declare_protobuf", "declare_thrift"),
-    "statetool.declaring.states": ("aggregating", "list_of", "map_of", "reducing", "value"),
-    "statetool.directories.chain": ("chain",),
-    "statetool.directories.orphans": ("orphans",),
-    "statetool.directories.snapshots": ("list_snapshots",),
+    "statetool.api.write.upgrade": ("upgrade",),
+    "statetool.api.write.values": ("purge", "set_values"),
+    "statetool.api.write.writer": ("SavepointWriter",),
+    "statetool.operations.cluster.clusters": ("set_credentials",),
+    "statetool.java.declaring.classes": ("declare", "declare_from", "declare_protobuf", "declare_thrift"),
+    "statetool.java.declaring.states": ("aggregating", "list_of", "map_of", "reducing", "value"),
+    "statetool.operations.directories.chain": ("chain",),
+    "statetool.operations.directories.orphans": ("orphans",),
+    "statetool.operations.directories.snapshots": ("list_snapshots",),
     "statetool.errors": ("StatetoolError",),
-    "statetool.serializers.java_values": ("read_java",),
+    "statetool.serializers.typeutils.java_values": ("read_java",),
     "statetool.snapshot.uid_search": ("uids_in",),
     "statetool.types.declared": ("ClassDeclaration",),
 }
 #: Public names that are modules themselves.
-_SUBMODULES: Final = {"flink": "statetool.declaring.flink_types", "pyflink": "statetool.pyflink"}
+_SUBMODULES: Final = {"flink": "statetool.java.declaring.flink_types", "pyflink": "statetool.pyflink"}
 _MODULES: Final = {name: module for module, names in _NAMES.items() for name in names}
 
 

@@ -61,7 +61,7 @@ GIVEN: Final = {
 LONGEST: Final = (
     "tests/test_readme.py", "tests/flink/test_pairs.py", "tests/flink/test_followed.py",
     "tests/spark/test_cluster.py", "tests/spark/test_image.py", "tests/spark/test_kills.py", "tests/test_notebooks.py", "tests/flink/",
-    "tests/comparison/test_forms.py", "tests/spark/", "tests/cluster/", "tests/kernels/test_jit.py", "tests/saving/test_sequences.py",
+    "tests/analysis/comparison/test_forms.py", "tests/spark/", "tests/operations/cluster/", "tests/kernels/test_jit.py", "tests/saving/test_sequences.py",
 )  # fmt: skip
 LEFT_OUT: Final = pytest.StashKey[Counter[str]]()
 #: Ids of all tests in the files of this run.
@@ -79,7 +79,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--shared", metavar="DIR", help="folder with Flink's migration cases (*.tar.xz)")
     parser.addoption(
         "--flink-versions",
-        help="releases of Flink for tests/flink and tests/cluster, e.g. 2.3.0,1.17.2 (see tools/flink_jars.py)",
+        help="releases of Flink for tests/flink and tests/operations/cluster, e.g. 2.3.0,1.17.2 (see tools/flink_jars.py)",
     )
     parser.addoption("--browser", metavar="CHROMIUM", help="Chromium, for what pages look like in it")
     parser.addoption(
@@ -315,6 +315,6 @@ def spark(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory)
 @pytest.fixture(autouse=True)
 def nothing_declared(monkeypatch: pytest.MonkeyPatch) -> None:
     """Declarations of one test do not affect the next."""
-    from statetool.declaring import classes as declarations
+    from statetool.java.declaring import classes as declarations
 
     monkeypatch.setattr(declarations, "_declared", {})

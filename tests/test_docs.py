@@ -12,7 +12,7 @@ import pytest
 
 import statetool
 from statetool.connectors import registry
-from statetool.serializers.packages import known_name
+from statetool.serializers.core.packages import known_name
 from statetool.serializers.table import SNAPSHOT_CLASSES
 from statetool.tables.request import OPTIONS
 from tests.support.corpora.archives import HERE, unpack

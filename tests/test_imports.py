@@ -22,12 +22,9 @@ HEAVY: Final[dict[str, set[str]]] = {
         "api",
         "columns",
         "tables",
-        "verification",
-        "statistics",
-        "comparison",
+        "analysis",
         "saving",
         "migration",
-        "sql",
         "jobs",
     },
     "numba": set(),
@@ -85,7 +82,7 @@ def test_spark_is_imported_in_the_spark_room_only() -> None:
     [
         "sp['by-short'].to_arrow()",
         # Imports of Spark tasks.
-        "from statetool.spark.guard import reject_unsupported_rows; "
+        "from statetool.spark.source.guard import reject_unsupported_rows; "
         "any(map(len, reject_unsupported_rows(iter(sp['collections-by-string'].to_arrow(states=['prices', 'visits', 'names']).to_batches()))))",
         "statetool.rescale(sys.argv[3], sys.argv[1], {'timers': 300})",
         "statetool.SavepointWriter.new().with_operator('new', statetool.bootstrap_keyed_state("

@@ -10,38 +10,15 @@ from pathlib import Path
 from typing import Final
 
 import statetool
+from tools.architecture import TOP, WINGS
 
 ROOT: Final = Path(statetool.__file__).parent
 TESTS: Final = Path(__file__).parent
-#: Packages from the lowest up. Those on one line import each other's modules only downwards. ``.`` means the top-level modules.
-ROOMS: Final = (
-    ("errors",),
-    ("io", "types"),
-    ("html",),
-    ("kernels", "classes"),
-    ("serializers",),
-    ("formats",),
-    ("declaring", "sql_plans"),
-    ("entries",),
-    ("snapshot",),
-    ("columns", "hashing"),
-    ("tables", "connectors"),
-    ("cluster",),
-    ("verification", "directories"),
-    ("statistics", "comparison", "advice"),
-    ("saving", "openmetrics"),
-    ("compatibility",),
-    ("migration",),
-    ("verdicts",),
-    ("report",),
-    ("sql",),
-    ("spark",),
-    ("api",),
-    (".",),
-    ("demo", "assistants"),
-    ("cli",),
-    ("jobs",),
-)
+#: Most packages below ``statetool``, and most modules in a package.
+MOST_WINGS: Final = 24
+MOST_MODULES: Final = 20
+#: Packages in which each module is one connector.
+ALPHABETS: Final = {"connectors/layouts"}
 MOST_LINES: Final = 800
 MOST_FUNCTION_LINES: Final = 60
 #: Names of stored forms of keyed state.
@@ -85,17 +62,35 @@ def imported(name: str) -> frozenset[str]:
 
 def room(name: str) -> str:
     head = "cli" if name == "__main__" else name.partition(".")[0]
-    known = {r for line in ROOMS for r in line}
-    return head if head in known else "."
+    known = {wing.name for line in WINGS for wing in line}
+    return head if head in known else TOP
 
 
 def level(name: str) -> int:
-    return next(i for i, line in enumerate(ROOMS) if room(name) in line)
+    return next(i for i, line in enumerate(WINGS) if room(name) in {wing.name for wing in line})
 
 
-def test_every_folder_is_a_known_room() -> None:
-    folders = {f.parent.name for f in ROOT.glob("*/*.py")}
-    assert folders <= {r for line in ROOMS for r in line}
+def test_every_package_is_on_the_map() -> None:
+    found = {name for name, file in modules().items() if file.name == "__init__.py" and name.count(".") <= 1 and name}
+    wings = [wing for line in WINGS for wing in line]
+    shown = {wing.name for wing in wings} | {f"{wing.name}.{part}" for wing in wings for part, _ in wing.parts}
+    assert found == shown - {TOP, "errors"}
+    assert len({name.partition(".")[0] for name in found}) <= MOST_WINGS
+
+
+def test_packages_are_small() -> None:
+    sizes = {f.parent: len(list(f.parent.glob("*.py"))) for f in modules().values()}
+    large = {str(folder.relative_to(ROOT)) for folder, size in sizes.items() if size > MOST_MODULES}
+    assert large == ALPHABETS
+
+
+def test_the_files_of_rocksdb_are_a_room_with_a_door() -> None:
+    """They know nothing of Flink, and could be a library."""
+    inside = [n for n in modules() if n.startswith(("formats.rocksdb.", "kernels.rocksdb."))]
+    doors = ("errors", "io.", "formats.rocksdb.", "formats.stream", "kernels.core.", "kernels.rocksdb.")
+    assert not [f"{n} -> {t}" for n in inside for t in imported(n) if not t.startswith(doors)]
+    words = re.compile(r"flink|savepoint|key.?group|subtask|state backend|serializer", re.IGNORECASE)
+    assert not [n for n in inside if words.search(modules()[n].read_text())]
 
 
 def test_no_import_goes_up_or_sideways() -> None:
@@ -185,11 +180,11 @@ def test_functions_can_be_held_in_mind() -> None:
 def test_counts_have_the_right_plural() -> None:
     """Counts printed by commands and reports come from ``several``, which distinguishes "1 difference" from "2 differences"."""
     nouns = "checkpoint|difference|element|entrie|error|file|key|operator|piece|row|snapshot|split|state|subtask|thing|value|warning"
-    count = re.compile(rf"\{{(?!_[A-Z])[^{{}}]*\}} ({nouns})s\b")
+    count = re.compile(rf"\{{(?!_?[A-Z])[^{{}}]*\}} ({nouns})s\b")
     found = [
         f"{name}: {match.group()}"
         for name, file in modules().items()
-        if room(name) in ("cli", "report", "advice", "comparison")
+        if room(name) in ("cli", "reporting", "operations", "analysis")
         for match in count.finditer(file.read_text())
     ]
     assert not found

@@ -14,8 +14,8 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from tools import cli_reference, support_tables
-from tools.examples import GENERATED, pages
+from tools import architecture, cli_reference, support_tables
+from tools.examples import GENERATED, ROOT, pages
 
 
 @cache
@@ -31,6 +31,7 @@ def _connector_table() -> str:
 
 
 PARTS: Final[Mapping[str, Callable[[], str]]] = {
+    "packages": architecture.map_of_packages,
     "commands": cli_reference.page,
     "serializers": cache(support_tables.support_table),
     "snapshots": lambda: support_tables.snapshot_table(_snapshot_kinds()),
@@ -40,6 +41,8 @@ PARTS: Final[Mapping[str, Callable[[], str]]] = {
     "restore-rules": cache(support_tables.rule_table),
     "columns": cache(support_tables.column_table),
 }
+#: Files that are generated as a whole.
+FILES: Final[Mapping[Path, Callable[[], str]]] = {ROOT / "docs" / "images" / "packages.svg": architecture.picture}
 
 
 def stale_parts(text: str) -> Iterator[str]:
@@ -65,6 +68,8 @@ def main() -> None:
         if (new := write_again(text)) != text:
             page.write_text(new, "utf-8")
             print(page, "changed")
+    for file, make in FILES.items():
+        file.write_text(make(), "utf-8")
 
 
 if __name__ == "__main__":

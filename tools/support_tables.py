@@ -23,9 +23,9 @@ from statetool.compatibility.rule_table import restore_rules
 from statetool.compatibility.steps.order import STEPS
 from statetool.connectors import registry
 from statetool.connectors.connector import SinkConnector, SplitConnector, StateSource
-from statetool.declaring.job_code import java_info
 from statetool.errors import OptionError
-from statetool.hashing.possible_keys import check_key_type
+from statetool.java.declaring.job_code import java_info
+from statetool.java.hashing.possible_keys import check_key_type
 from statetool.serializers.table import FAMILIES, bundled_classes, snapshot_classes
 from statetool.snapshot.views import DELTA_JOIN_QUEUE
 from tests.support.connectors.pipelines import coordinator_states

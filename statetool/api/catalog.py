@@ -15,11 +15,11 @@ from statetool.api.execution import Execution
 from statetool.api.load import load, name_operators
 from statetool.api.operator import Operator
 from statetool.api.savepoint import Savepoint
-from statetool.cluster.paths import names_reader, resolve_directory
-from statetool.declaring.classes import Declarations, PythonTypes
-from statetool.directories.heads import SnapshotHead, snapshot_heads
 from statetool.errors import OptionError, StatetoolError, UnknownNameError, suggest, warn
-from statetool.serializers.base import Serializer
+from statetool.java.declaring.classes import Declarations, PythonTypes
+from statetool.operations.cluster.paths import names_reader, resolve_directory
+from statetool.operations.directories.heads import SnapshotHead, snapshot_heads
+from statetool.serializers.core.base import Serializer
 from statetool.snapshot.metadata_tables import METADATA_TABLES
 from statetool.snapshot.uids import find_all
 from statetool.tables.request import ScanOptions, ScanRequest, list_options
@@ -337,8 +337,8 @@ class Catalog:
         MissingDependencyError
             No session was given or is active, or PySpark is older than 4.
         """
-        from statetool.spark.catalog import make_database
-        from statetool.spark.table_source import metadata_sources, state_source
+        from statetool.spark.source.catalog import make_database
+        from statetool.spark.source.table_source import metadata_sources, state_source
 
         spark = self._execution.require_session()
         chosen = [self[n] for n in names] if names else self._readable()

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from statetool.cluster.address import JobAddress
-from statetool.directories.orphans import DEFAULT_MIN_AGE
 from statetool.errors import OptionError
+from statetool.operations.cluster.address import JobAddress
+from statetool.operations.directories.orphans import DEFAULT_MIN_AGE
 
 if TYPE_CHECKING:
-    from statetool.directories.cleanup import CleanUp
-    from statetool.directories.trash import TrashedFile
+    from statetool.operations.directories.cleanup import CleanUp
+    from statetool.operations.directories.trash import TrashedFile
 
 
 def delete_orphans(
@@ -59,7 +59,7 @@ def delete_orphans(
     WriteFailedError
         The file system refuses to move a file. Files that were moved before can be restored.
     """
-    from statetool.directories.cleanup import move_orphans
+    from statetool.operations.directories.cleanup import move_orphans
 
     _check_cluster(cluster, root, rebase)
     return move_orphans(root, min_age=min_age, retained=retained, rebase=rebase)
@@ -95,7 +95,7 @@ def delete_checkpoint(
     DirectoryInUseError, FormatError, SnapshotNotFoundError, WriteFailedError
         As for :func:`delete_orphans`.
     """
-    from statetool.directories import cleanup
+    from statetool.operations.directories import cleanup
 
     _check_cluster(cluster, root, rebase)
     return cleanup.delete_checkpoint(root, str(checkpoint), min_age=min_age, retained=retained, rebase=rebase)
@@ -125,7 +125,7 @@ def restore_deleted(root: str, trash_id: str) -> list[TrashedFile]:
     FormatError
         The manifest of the folder is damaged.
     """
-    from statetool.directories.cleanup import restore_trash
+    from statetool.operations.directories.cleanup import restore_trash
 
     return restore_trash(root, trash_id)
 
@@ -137,6 +137,6 @@ def _check_cluster(cluster: str | None, root: str, rebase: Mapping[str, str] | N
             hint="stop the job, and pass the directory of its checkpoints: a path, s3://..., hdfs://...",
         )
     if cluster is not None:
-        from statetool.cluster.writers import check_writers
+        from statetool.operations.cluster.writers import check_writers
 
         check_writers(cluster, root, tuple((rebase or {}).items()))

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-    from statetool.comparison.compare import UnitCounts
-    from statetool.comparison.plan import ComparisonPlan
-    from statetool.comparison.records import DifferenceCounts, StructureDifference
+    from statetool.analysis.comparison.compare import UnitCounts
+    from statetool.analysis.comparison.plan import ComparisonPlan
+    from statetool.analysis.comparison.records import DifferenceCounts, StructureDifference
 
 #: Differences that notebooks show with a comparison.
 _MAX_SHOWN: Final = 10
@@ -44,7 +44,7 @@ class Comparison:
 
     @cached_property
     def _counted(self) -> list[UnitCounts]:
-        from statetool.comparison.compare import CountTask, count_differences
+        from statetool.analysis.comparison.compare import CountTask, count_differences
 
         return list(
             self._execution.map(count_differences, [CountTask(unit, self._kept_by_unit) for unit in self._plan.units])
@@ -58,7 +58,7 @@ class Comparison:
         FormatError, DecodeError
             Bytes are damaged. Undamaged state that statetool cannot read is listed in :attr:`unread` instead.
         """
-        from statetool.comparison.compare import sum_counts
+        from statetool.analysis.comparison.compare import sum_counts
 
         return sum_counts(self._counted)
 
@@ -78,7 +78,7 @@ class Comparison:
         """Return the first differences, found during counting; errors as for :meth:`summary`. :meth:`to_arrow` returns all."""
         import pyarrow as pa
 
-        from statetool.comparison.compare import rows_of
+        from statetool.analysis.comparison.compare import rows_of
 
         if limit > self._kept_by_unit:
             self._kept_by_unit = limit
@@ -104,7 +104,7 @@ class Comparison:
         UnknownSerializerError, UnsupportedError
             Statetool cannot read some state, and ``skip_unread`` is not set.
         """
-        from statetool.comparison.compare import differences
+        from statetool.analysis.comparison.compare import differences
 
         if not skip_unread:
             self._refuse_unread()
@@ -138,7 +138,7 @@ class Comparison:
         return f"Comparison({several(len(self._plan.units), 'part')} of state)"
 
     def _repr_html_(self) -> str:
-        from statetool.verdicts.notebook import comparison_html
+        from statetool.reporting.verdicts.notebook import comparison_html
 
         (a, b), rows = self._paths, self.first(_MAX_SHOWN).to_pylist()
         return comparison_html(self.structure, self.summary(), rows, self.unread, a=a, b=b)
@@ -162,6 +162,6 @@ class Comparison:
 
 
 def _no_differences() -> pa.Table:
-    from statetool.comparison.records import DIFFERENCES
+    from statetool.analysis.comparison.records import DIFFERENCES
 
     return DIFFERENCES.empty_table()

@@ -64,7 +64,7 @@ class Execution:
             from statetool.saving.local import LocalRunner
 
             return LocalRunner(self.threads, self.progress)
-        from statetool.spark.runner import SparkRunner
+        from statetool.spark.write.runner import SparkRunner
 
         return SparkRunner(self.spark)
 

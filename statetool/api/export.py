@@ -35,11 +35,11 @@ def export_request(
 ) -> int:
     """Write the table of a request and return the number of rows; parameters and errors as for :meth:`statetool.Operator.export`."""
     if operator.execution.spark is not None:
-        from statetool.spark.export import export_table
+        from statetool.spark.write.export import export_table
 
         return export_table(operator, request, target, style=style, by_key_group=by_key_group, append_as=append_as)
-    from statetool.tables.export_files import export_scan
-    from statetool.tables.export_lakes import LAKES, export_to_lake
+    from statetool.tables.export.files import export_scan
+    from statetool.tables.export.lakes import LAKES, export_to_lake
 
     scan = operator.plan(replace(request, key_group=request.key_group or by_key_group))
     if style in LAKES:

@@ -21,10 +21,10 @@ from statetool.types.options import name_list, whole_number
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from statetool.analysis.statistics.records import GrowthRow
+    from statetool.analysis.verification.verify import Verification
     from statetool.compatibility.verdicts import Check
-    from statetool.openmetrics.collect import Read
-    from statetool.statistics.records import GrowthRow
-    from statetool.verification.verify import Verification
+    from statetool.reporting.openmetrics.collect import Read
 
 
 def verify(
@@ -75,7 +75,7 @@ def verify(
     FormatError
         The metadata is damaged.
     """
-    from statetool.verification.verify import verify_inventory
+    from statetool.analysis.verification.verify import verify_inventory
 
     limit = whole_number("max_problems", max_problems if most is None else most, least=1)
     inventory, each = inventory_of(src, uids, rebase), Execution(spark, threads).map
@@ -84,7 +84,7 @@ def verify(
 
 
 def _verification_html(verification: Verification, *, a: str) -> str:
-    from statetool.verdicts.notebook import verification_html
+    from statetool.reporting.verdicts.notebook import verification_html
 
     return verification_html(verification, a=a)
 
@@ -177,7 +177,7 @@ def check(
 
 
 def _check_html(check: Check, *, a: str, b: str) -> str:
-    from statetool.verdicts.notebook import check_html
+    from statetool.reporting.verdicts.notebook import check_html
 
     return check_html(check, a=a, b=b)
 
@@ -202,7 +202,7 @@ def growth(root: str, *, rebase: Mapping[str, str] | None = None, threads: int |
     FormatError, DecodeError
         Bytes are damaged.
     """
-    from statetool.statistics.growth import growth_rows
+    from statetool.analysis.statistics.growth import growth_rows
 
     return growth_rows(root, tuple((rebase or {}).items()), Execution(threads=threads).map)
 
@@ -244,10 +244,10 @@ def metrics(
     FormatError, DecodeError
         Bytes are damaged.
     """
-    from statetool.connectors.positions import positions_in
-    from statetool.openmetrics.collect import READS
-    from statetool.openmetrics.exporter import Exporter
-    from statetool.openmetrics.targets import targets_of
+    from statetool.connectors.edits.positions import positions_in
+    from statetool.reporting.openmetrics.collect import READS
+    from statetool.reporting.openmetrics.exporter import Exporter
+    from statetool.reporting.openmetrics.targets import targets_of
 
     chosen = name_list("read", read)
     if unknown := [name for name in chosen if name not in READS]:

@@ -10,8 +10,14 @@ from typing import TYPE_CHECKING, Literal
 from statetool.api.execution import Execution
 from statetool.api.operator import Access, Operator
 from statetool.api.savepoint import Savepoint
-from statetool.cluster.paths import open_path, operator_names
-from statetool.declaring.classes import Declarations, PythonTypes, declared_classes, python_types, read_declarations
+from statetool.java.declaring.classes import (
+    Declarations,
+    PythonTypes,
+    declared_classes,
+    python_types,
+    read_declarations,
+)
+from statetool.operations.cluster.paths import open_path, operator_names
 from statetool.snapshot.inventory import Inventory
 from statetool.types.declared import ClassSource, TypeContext
 from statetool.types.options import name_list
@@ -19,9 +25,9 @@ from statetool.types.options import name_list
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from statetool.api.writer import SavepointWriter
-    from statetool.cluster.job_graph import OperatorNames
-    from statetool.serializers.base import Serializer
+    from statetool.api.write.writer import SavepointWriter
+    from statetool.operations.cluster.job_graph import OperatorNames
+    from statetool.serializers.core.base import Serializer
 
 
 def load(
@@ -137,19 +143,19 @@ def classes_of(jars: tuple[str | os.PathLike[str], ...]) -> ClassSource | None:
     """
     if not jars:
         return None
-    from statetool.classes.jar_classes import JarClasses  # opening a snapshot without a jar needs no class files
+    from statetool.java.classes.jar_classes import JarClasses  # opening a snapshot without a jar needs no class files
 
     return JarClasses(jars).open()
 
 
 def _parse_type(given: Serializer | str) -> Serializer:
-    from statetool.declaring.flink_types import parse_type  # opening a snapshot needs no serializers
+    from statetool.java.declaring.flink_types import parse_type  # opening a snapshot needs no serializers
 
     return parse_type(given)
 
 
 def _edit(inventory: Inventory, access: Access[SavepointWriter]) -> SavepointWriter:
-    from statetool.api.writer import edit_snapshot  # not loaded for snapshots that are only read
+    from statetool.api.write.writer import edit_snapshot  # not loaded for snapshots that are only read
 
     return edit_snapshot(inventory, access)
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias
 
 from typing_extensions import TypeVar, Unpack
 
-from statetool.api.edits import Edits, Transformation
 from statetool.api.execution import Execution
+from statetool.api.write.edits import Edits, Transformation
 from statetool.errors import OptionError
 from statetool.formats.channel_state import Side
 from statetool.io.cursor import Cursor
@@ -24,7 +24,7 @@ from statetool.snapshot.operator import OperatorInventory
 from statetool.snapshot.state_info import StateInfo
 from statetool.snapshot.state_tables import KEYED_STATE, TIMERS
 from statetool.snapshot.views import MATCHES, WAITING, WINDOWS, window_states
-from statetool.tables.key_text import Key
+from statetool.tables.keys.text import Key
 from statetool.tables.request import KeyedOptions, ScanOptions, ScanRequest, StateOptions, list_options
 from statetool.types.java import parse_java_type
 from statetool.types.options import DecimalsMode, ReadOptions, ShowingOptions, refuse_unknown, whole_number
@@ -36,15 +36,15 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-    from statetool.declaring.states import StateType
+    from statetool.analysis.statistics.estimate import Estimate
+    from statetool.analysis.statistics.statistics import Statistics
+    from statetool.java.declaring.states import StateType
     from statetool.saving.composition import SourceOperator
-    from statetool.serializers.base import Serializer
+    from statetool.serializers.core.base import Serializer
     from statetool.spark.frames import SparkTable
-    from statetool.sql.source import TableSource
-    from statetool.statistics.estimate import Estimate
-    from statetool.statistics.statistics import Statistics
     from statetool.tables.rows import Rows
     from statetool.tables.scan import TableScan
+    from statetool.tables.sql.source import TableSource
 
 Record: TypeAlias = "StateInfo | tuple[Operator, str] | str"
 #: The class that edits snapshots, :class:`statetool.SavepointWriter`. It also opens new savepoints, so this module cannot import it.
@@ -475,8 +475,8 @@ class Operator(Generic[Writer]):
             End offsets by ``topic:partition`` or by split id: a mapping, or a table (Arrow or DataFrame) with the columns ``topic``,
             ``partition``, ``offset``, or ``split``, ``position``.
         """
+        from statetool.connectors.edits.positions import positions_in
         from statetool.connectors.lag import LagRow, lag_rows
-        from statetool.connectors.positions import positions_in
         from statetool.connectors.sources import require_source
 
         rows = lag_rows(require_source(self._operator, connector), positions_in(ends))
@@ -508,7 +508,7 @@ class Operator(Generic[Writer]):
         threads: int | None = None,
     ) -> Statistics:
         """Measure sizes, skew and ages of the operator's state; parameters, result and errors as for :meth:`Savepoint.stats`."""
-        from statetool.statistics.statistics import StatisticsRequest, statistics_of
+        from statetool.analysis.statistics.statistics import StatisticsRequest, statistics_of
 
         request = StatisticsRequest.of(
             largest=largest,
@@ -522,7 +522,7 @@ class Operator(Generic[Writer]):
 
     def estimate_stats(self, *, spark: SparkSession | None = None, threads: int | None = None) -> Estimate:
         """Estimate entries and bytes of the operator; parameters, result and errors as for :meth:`Savepoint.estimate_stats`."""
-        from statetool.statistics.estimate import estimate_of
+        from statetool.analysis.statistics.estimate import estimate_of
 
         return estimate_of([self._operator], Execution(spark, threads).map)
 
@@ -580,8 +580,8 @@ class Operator(Generic[Writer]):
         """Return the serializer that ``like`` of :meth:`in_flight` selects."""
         match like:
             case str():
-                from statetool.serializers.java_types import serializer_snapshot
                 from statetool.serializers.table import snapshot_reader
+                from statetool.serializers.typeutils.java_types import serializer_snapshot
 
                 types = self._operator.types
                 return snapshot_reader(types).snapshot(Cursor(serializer_snapshot(parse_java_type(like), types)))
@@ -753,7 +753,7 @@ class Operator(Generic[Writer]):
         MissingDependencyError
             Polars is not installed.
         """
-        from statetool.sql.polars_frames import lazy_frame
+        from statetool.tables.sql.polars_frames import lazy_frame
 
         return lazy_frame(self._source_of(table, options))
 
@@ -780,11 +780,11 @@ class Operator(Generic[Writer]):
         MissingDependencyError
             DuckDB is not installed.
         """
-        from statetool.sql.duckdb_tables import DuckDBTable, relation, require_duckdb
+        from statetool.tables.sql.duckdb_tables import DuckDBTable, relation, require_duckdb
 
         return relation(connection or require_duckdb(), DuckDBTable(self._source_of(table, options)))
 
     def _source_of(self, table: str, options: ScanOptions) -> TableSource:
-        from statetool.sql.source import TableSource
+        from statetool.tables.sql.source import TableSource
 
         return TableSource(self._operator, ScanRequest.of(table, **options))

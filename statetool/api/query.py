@@ -21,8 +21,8 @@ from statetool.types.options import ReadingOptions
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from statetool.sql.engine import Engine
-    from statetool.sql.source import TableSource
+    from statetool.tables.sql.engine import Engine
+    from statetool.tables.sql.source import TableSource
 
 #: Snapshots to query: one, a directory of them, or some by schema name.
 Snapshots: TypeAlias = "str | Savepoint | Catalog | Mapping[str, str | Savepoint]"
@@ -31,7 +31,7 @@ _OF_DUCKDB: Final = ("main", "temp", "system", "information_schema", "pg_catalog
 
 
 class SavepointTables:
-    """The tables of a snapshot for :class:`statetool.sql.engine.Engine`: those of its operators, and its metadata tables.
+    """The tables of a snapshot for :class:`statetool.tables.sql.engine.Engine`: those of its operators, and its metadata tables.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class SavepointTables:
 
     def open(self, name: str) -> TableSource | pa.Table:
         """Return a table."""
-        from statetool.sql.source import TableSource
+        from statetool.tables.sql.source import TableSource
 
         if name not in self._places:
             return self.savepoint.to_arrow(name)
@@ -128,7 +128,7 @@ def engine(
     **options: Unpack[ReadingOptions],
 ) -> Engine:
     """Return an engine for several queries; parameters and errors as for :func:`query`."""
-    from statetool.sql.engine import MEMORY_LIMIT, Engine
+    from statetool.tables.sql.engine import MEMORY_LIMIT, Engine
 
     tables: dict[str, SavepointTables] = {}
     for name, opener in _openers(snapshots):

@@ -7,24 +7,24 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Literal, TypeVar
 
+from statetool.analysis.comparison.plan import ComparisonRequest, plan_comparison
+from statetool.analysis.statistics.growth import growth_rows
+from statetool.analysis.statistics.records import GrowthRow
+from statetool.analysis.statistics.statistics import MOST_LARGEST, StatisticsRequest, statistics_of
+from statetool.analysis.verification.verify import verify_inventory
 from statetool.api.comparison import Comparison
 from statetool.api.execution import Execution
-from statetool.comparison.plan import ComparisonRequest, plan_comparison
 from statetool.compatibility.check import check_inventories
 from statetool.connectors.tables import connector_rows
-from statetool.directories.snapshots import chain_of, list_snapshots
 from statetool.errors import NO_FINDING, OptionError, StatetoolError, TargetExistsError, UnknownNameError
 from statetool.io import files
 from statetool.io.targets import put_new
-from statetool.report.facts import Answer, Connections, Differences, Facts
-from statetool.report.page import inline, page
+from statetool.operations.directories.snapshots import chain_of, list_snapshots
+from statetool.reporting.report.facts import Answer, Connections, Differences, Facts
+from statetool.reporting.report.page import inline, page
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.metadata_tables import metadata_rows
-from statetool.statistics.growth import growth_rows
-from statetool.statistics.records import GrowthRow
-from statetool.statistics.statistics import MOST_LARGEST, StatisticsRequest, statistics_of
 from statetool.types.options import name_list
-from statetool.verification.verify import verify_inventory
 
 T = TypeVar("T")
 
@@ -104,7 +104,7 @@ def collect_report(
     new_jars = name_list("other_jars", other_jars)
     new_classes = None
     if new_jars:
-        from statetool.classes.jar_classes import JarClasses  # most reports need no class files
+        from statetool.java.classes.jar_classes import JarClasses  # most reports need no class files
 
         new_classes = JarClasses(new_jars).open()
     facts = Facts(

@@ -14,22 +14,22 @@ from typing import TYPE_CHECKING, Any, Generic, Literal
 from statetool.api.comparison import Comparison
 from statetool.api.execution import Execution
 from statetool.api.operator import Access, Operator, Writer
-from statetool.cluster.paths import resolve_path
 from statetool.errors import OptionError, UnknownNameError, warn
+from statetool.operations.cluster.paths import resolve_path
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.metadata_tables import metadata_rows
 from statetool.snapshot.notebook import HtmlMapping
 from statetool.snapshot.table_info import TableInfo, table_infos
-from statetool.tables.key_text import Key
+from statetool.tables.keys.text import Key
 from statetool.types.options import name_list
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
+    from statetool.analysis.statistics.estimate import Estimate
+    from statetool.analysis.statistics.statistics import Statistics
     from statetool.api.report import Report
-    from statetool.statistics.estimate import Estimate
-    from statetool.statistics.statistics import Statistics
     from statetool.tables.rows import Rows
 
 
@@ -202,7 +202,7 @@ class Savepoint(Generic[Writer]):
             Only one of ``ends`` and ``behind`` was given, or a number is not valid or negative.
         """
         from statetool.connectors.backlog import BacklogRules, source_rows
-        from statetool.connectors.positions import positions_in
+        from statetool.connectors.edits.positions import positions_in
         from statetool.connectors.rows import SourceRow
 
         rules = BacklogRules(ends=None if ends is None else positions_in(ends), behind=behind, last_source=last_source)
@@ -213,8 +213,8 @@ class Savepoint(Generic[Writer]):
         return self._connector_table("source_checks")
 
     def table_schemas(self) -> DataFrame | pa.Table:
-        """Return the schemas of tables in CDC pipelines: :class:`statetool.connectors.pipeline_schemas.TableSchemaRow`."""
-        from statetool.connectors.pipeline_schemas import TableSchemaRow, table_schema_rows
+        """Return the schemas of tables in CDC pipelines: :class:`statetool.connectors.layouts.pipeline_schemas.TableSchemaRow`."""
+        from statetool.connectors.layouts.pipeline_schemas import TableSchemaRow, table_schema_rows
 
         rows = table_schema_rows(self._inventory.operators.values())
         return self.execution.records_to_frame(TableSchemaRow, rows)
@@ -240,7 +240,7 @@ class Savepoint(Generic[Writer]):
         kafka_settings: Mapping[str, Any] | None = None,
         jdbc: str | None = None,
     ) -> DataFrame | pa.Table:
-        """Compare uncommitted transactions with a table, Kafka or a database: :class:`statetool.connectors.table_commits.TableCommitRow`.
+        """Compare uncommitted transactions with a table, Kafka or a database: :class:`statetool.connectors.outside.table_commits.TableCommitRow`.
 
         Give one of ``paimon``, ``iceberg``, ``delta``, ``kafka`` and ``jdbc``. Without them, files of sinks are looked for where they were
         written.
@@ -268,8 +268,8 @@ class Savepoint(Generic[Writer]):
         MissingDependencyError
             ``kafka-python`` or the driver of the database is not installed.
         """
-        from statetool.connectors.commit_checks import commit_check_rows
-        from statetool.connectors.table_commits import TableCommitRow
+        from statetool.connectors.outside.commit_checks import commit_check_rows
+        from statetool.connectors.outside.table_commits import TableCommitRow
 
         rows = commit_check_rows(
             self._inventory.operators.values(),
@@ -346,7 +346,7 @@ class Savepoint(Generic[Writer]):
         FormatError, DecodeError
             Bytes are damaged. Undamaged state that statetool cannot read is counted as ``unread`` instead.
         """
-        from statetool.statistics.statistics import StatisticsRequest, statistics_of
+        from statetool.analysis.statistics.statistics import StatisticsRequest, statistics_of
 
         request = StatisticsRequest.of(
             largest=largest,
@@ -390,7 +390,7 @@ class Savepoint(Generic[Writer]):
         FormatError
             Bytes are damaged.
         """
-        from statetool.statistics.estimate import estimate_of
+        from statetool.analysis.statistics.estimate import estimate_of
 
         names = list(self) if operators is None else name_list("operators", operators)
         return estimate_of([self._inventory.operator(n) for n in names], Execution(spark, threads).map)
@@ -439,7 +439,7 @@ class Savepoint(Generic[Writer]):
             A header is damaged. Undamaged state that statetool cannot read is listed in :attr:`Comparison.unread` instead, and the two
             snapshots are not ``equal``.
         """
-        from statetool.comparison.plan import ComparisonRequest, plan_comparison
+        from statetool.analysis.comparison.plan import ComparisonRequest, plan_comparison
 
         request = ComparisonRequest(
             operators=None if operators is None else name_list("operators", operators),

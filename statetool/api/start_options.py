@@ -57,9 +57,9 @@ def restore_options(**given: Unpack[StartOptions]) -> RestoreOptions:
     SnapshotNotFoundError, FormatError
         The configuration or the job graph does not exist, or is not valid.
     """
-    from statetool.advice.live_job import configuration_of
     from statetool.compatibility.job_graph import read_job_graph
     from statetool.compatibility.restore import RestoreOptions
+    from statetool.operations.advice.live_job import configuration_of
 
     refuse_unknown(given, list(StartOptions.__annotations__))
     config, graph, mode = given.get("config"), given.get("graph"), given.get("claim_mode")

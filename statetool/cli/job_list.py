@@ -20,7 +20,7 @@ _SAVEPOINT_COLUMNS: Final = ("job_name", "savepoint_id", "time", "state_bytes", 
 
 def print_jobs(url: str, options: CommonOptions) -> None:
     """Print the jobs of a server, or one job, with their checkpoints."""
-    from statetool.cluster.overview import read_overview
+    from statetool.operations.cluster.overview import read_overview
 
     overview, output = read_overview(url), options.output
     if output.is_json:

@@ -122,11 +122,11 @@ def cli(context: click.Context, debug: bool, clusters: str | None) -> None:
     """
     use_escapes()
     if context.invoked_subcommand not in _LASTING:
-        from statetool.cluster.deadlines import one_deadline
+        from statetool.operations.cluster.deadlines import one_deadline
 
         context.with_resource(one_deadline())
     if clusters is not None:
-        from statetool.cluster.clusters import using_clusters
+        from statetool.operations.cluster.clusters import using_clusters
 
         context.with_resource(using_clusters(clusters))
 

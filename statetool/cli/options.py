@@ -19,9 +19,9 @@ from statetool.cli.group import COMMON, SectionOption
 from statetool.cli.output import Output, echo_err, echo_marked
 from statetool.cli.progress import expect, progress
 from statetool.cli.resolve_path import add_choices, is_snapshot, newest_snapshot, retention_of, was_deleted
-from statetool.cluster.paths import operator_names
-from statetool.cluster.paths import resolve_path as resolve_url
 from statetool.errors import OptionError, SnapshotNotFoundError, StatetoolError
+from statetool.operations.cluster.paths import operator_names
+from statetool.operations.cluster.paths import resolve_path as resolve_url
 from statetool.snapshot.parsed import handing_over
 
 if TYPE_CHECKING:
@@ -372,7 +372,7 @@ def _check_retention(jobs: Sequence[str], read_s: float) -> None:
     """Warn if the command took longer than a job keeps a checkpoint."""
     if not jobs or read_s < _LEAST_CHECKED_S:
         return
-    from statetool.cluster.retention import retention_advice
+    from statetool.operations.cluster.retention import retention_advice
 
     for url in dict.fromkeys(jobs):
         with suppress(StatetoolError):  # the command has succeeded

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from statetool.errors import NO_FINDING, StatetoolError, UnsupportedError, sentence, several
+from statetool.reporting.verdicts.check import check_findings
+from statetool.reporting.verdicts.finding import Findings
 from statetool.snapshot.metadata_tables import operator_row
-from statetool.verdicts.check import check_findings
-from statetool.verdicts.finding import Findings
 
 if TYPE_CHECKING:
     import statetool

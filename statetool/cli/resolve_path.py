@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Final
 
 import statetool
-from statetool.cluster.paths import is_job
-from statetool.directories import snapshots
 from statetool.errors import SnapshotNotFoundError
 from statetool.io import files
 from statetool.io.deletion import grace_end, is_deleted, needed_retention
+from statetool.operations.cluster.paths import is_job
+from statetool.operations.directories import snapshots
 from statetool.snapshot.locate import METADATA_NAME
 from statetool.snapshot.parsed import hand_over
 

@@ -13,19 +13,19 @@ import click
 import statetool
 from statetool.cli.output import print_line
 from statetool.errors import UNREAD
-from statetool.verdicts.commands import CommandLine
-from statetool.verdicts.finding import Findings
-from statetool.verdicts.text import lines_of
+from statetool.reporting.verdicts.commands import CommandLine
+from statetool.reporting.verdicts.finding import Findings
+from statetool.reporting.verdicts.text import lines_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from statetool.advice.findings import Finding as ConfigurationFinding
-    from statetool.advice.history import Advice
+    from statetool.analysis.verification.verify import Verification
     from statetool.api.comparison import Comparison
     from statetool.compatibility.verdicts import Check
     from statetool.connectors.checks import SourceCheck
-    from statetool.verification.verify import Verification
+    from statetool.operations.advice.findings import Finding as ConfigurationFinding
+    from statetool.operations.advice.history import Advice
 
 #: Width of prose if stdout is not a terminal.
 _WIDTH: Final = 80
@@ -59,14 +59,14 @@ def show_check(
 
     ``recheck`` checks a copy that a trial of the suggested commands wrote; its flag says whether values have the types of the new job.
     """
-    from statetool.api.migrate import try_plan
-    from statetool.verdicts.check import check_findings
+    from statetool.api.write.migrate import try_plan
+    from statetool.reporting.verdicts.check import check_findings
 
     plan = None
     if form != "json" and not (checked.verdict == "fully" and checked.ok):
         with suppress(*UNREAD):  # The check says what cannot be read.
             if jars:
-                from statetool.api.upgrade import plan_upgrade
+                from statetool.api.write.upgrade import plan_upgrade
 
                 plan = plan_upgrade(old, new, other_jars=jars, flink_version=flink, backend=backend)
             elif new is not None:
@@ -84,7 +84,7 @@ def show_check(
 
 def show_verification(verification: Verification, form: str) -> None:
     """Print the verdict of ``verify``."""
-    from statetool.verdicts.verify import verify_findings
+    from statetool.reporting.verdicts.verify import verify_findings
 
     print_findings(verify_findings(verification, command_line()), form)
 
@@ -93,7 +93,7 @@ def show_comparison(
     comparison: Comparison, limit: int, form: str, commands: CommandLine, *, written: str | None = None
 ) -> None:
     """Print the verdict of ``diff``: the first differences, unless all are ``written`` to a file."""
-    from statetool.verdicts.diff import diff_findings
+    from statetool.reporting.verdicts.diff import diff_findings
 
     rows = [] if written else comparison.first(limit).to_pylist()
     summary, unread = comparison.summary(), comparison.unread
@@ -102,22 +102,22 @@ def show_comparison(
 
 def show_source_checks(checks: Sequence[SourceCheck], sources: Sequence[str], form: str) -> None:
     """Print the verdict of ``sources check``."""
-    from statetool.verdicts.sources import source_findings
+    from statetool.reporting.verdicts.sources import source_findings
 
     print_findings(source_findings(checks, sources, command_line()), form)
 
 
 def show_lint(found: Sequence[ConfigurationFinding], config: str, form: str) -> None:
     """Print the verdict of ``lint``."""
-    from statetool.advice.live_job import configuration_of
-    from statetool.verdicts.lint import lint_findings
+    from statetool.operations.advice.live_job import configuration_of
+    from statetool.reporting.verdicts.lint import lint_findings
 
     print_findings(lint_findings(found, len(configuration_of(config).values)), form)
 
 
 def show_advice(advice: Sequence[Advice], form: str) -> None:
     """Print the verdict of ``advise``."""
-    from statetool.verdicts.advise import advise_findings
+    from statetool.reporting.verdicts.advise import advise_findings
 
     print_findings(advise_findings(advice), form)
 

@@ -14,8 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from statetool.errors import DecodeError
-from statetool.kernels.arrays import Bytes, Positions
-from statetool.kernels.rows import MAX_OFFSET, add_offsets
+from statetool.kernels.core.arrays import Bytes, Int64s
+from statetool.kernels.entries.rows import MAX_OFFSET, add_offsets
 
 Mask = npt.NDArray[np.bool_]
 
@@ -97,7 +97,7 @@ def bitmap(valid: npt.NDArray[Any]) -> pa.Buffer | None:
     return pa.py_buffer(np.packbits(valid.astype(np.bool_), bitorder="little"))
 
 
-def offsets_of(sizes: Positions, pos: Positions) -> npt.NDArray[np.int32]:
+def offsets_of(sizes: Int64s, pos: Int64s) -> npt.NDArray[np.int32]:
     """Return Arrow offsets int32[n + 1] for values of ``sizes`` int64[n]. ``pos`` is used for errors."""
     offsets = np.empty(len(sizes) + 1, dtype=np.int32)
     if add_offsets(sizes, offsets) > MAX_OFFSET:

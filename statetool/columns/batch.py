@@ -10,13 +10,13 @@ import pyarrow as pa
 
 from statetool.columns.arrays import spread_values
 from statetool.errors import StatetoolError
-from statetool.kernels import program as ir
-from statetool.kernels.arrays import Bytes, Mask, Positions
+from statetool.kernels.core.arrays import Bytes, Int64s, Mask
+from statetool.kernels.values import program as ir
 from statetool.types import LogicalType, StructType
 from statetool.types.options import ReadOptions
 
 #: Values, and the first byte after each of them.
-Column = tuple[pa.Array, Positions]
+Column = tuple[pa.Array, Int64s]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,15 +25,13 @@ class Batch:
 
     data: Bytes
     options: ReadOptions
-    decode: Callable[[Batch, ir.Op, LogicalType, Positions, Positions], Column]
+    decode: Callable[[Batch, ir.Op, LogicalType, Int64s, Int64s], Column]
 
-    def run(self, op: ir.Op, logical: LogicalType, pos: Positions, end: Positions) -> Column:
+    def run(self, op: ir.Op, logical: LogicalType, pos: Int64s, end: Int64s) -> Column:
         """Decode values of any program."""
         return self.decode(self, op, logical, pos, end)
 
-    def part(
-        self, step: str, op: ir.Op, logical: LogicalType, pos: Positions, end: Positions, valid: Mask | None
-    ) -> Column:
+    def part(self, step: str, op: ir.Op, logical: LogicalType, pos: Int64s, end: Int64s, valid: Mask | None) -> Column:
         """Decode a part of the values for which ``valid`` is set. The others are null and take no bytes."""
         try:
             if valid is None or valid.all():

@@ -49,9 +49,9 @@ from statetool.columns.families.structs import (
     decode_union,
 )
 from statetool.columns.families.ttl import decode_ttl
-from statetool.kernels import program as ir
-from statetool.kernels.arrays import Bytes, Positions
-from statetool.kernels.codes import NULL_VALUE, TRUNCATED, refuse
+from statetool.kernels.core.arrays import Bytes, Int64s
+from statetool.kernels.core.codes import NULL_VALUE, TRUNCATED, refuse
+from statetool.kernels.values import program as ir
 from statetool.types import BitmapType, LogicalType
 from statetool.types.options import ReadOptions
 
@@ -64,7 +64,7 @@ def as_data(buffer: Any) -> Bytes:
 
 
 def decode_column(
-    op: ir.Op, logical: LogicalType, data: Bytes, pos: Positions, end: Positions, options: ReadOptions
+    op: ir.Op, logical: LogicalType, data: Bytes, pos: Int64s, end: Int64s, options: ReadOptions
 ) -> Column:
     """Decode one value at each position.
 
@@ -90,7 +90,7 @@ def decode_column(
     return Batch(data, options, _decode).run(op, logical, pos, end)
 
 
-def _decode(b: Batch, op: ir.Op, logical: LogicalType, pos: Positions, end: Positions) -> Column:
+def _decode(b: Batch, op: ir.Op, logical: LogicalType, pos: Int64s, end: Int64s) -> Column:
     if isinstance(op, ir.Leaf):
         return _decode_leaf(b, op, logical, pos, end)
     match op:
@@ -123,7 +123,7 @@ def _decode(b: Batch, op: ir.Op, logical: LogicalType, pos: Positions, end: Posi
     assert_never(op)
 
 
-def _decode_leaf(b: Batch, op: ir.Leaf, logical: LogicalType, pos: Positions, end: Positions) -> Column:
+def _decode_leaf(b: Batch, op: ir.Leaf, logical: LogicalType, pos: Int64s, end: Int64s) -> Column:
     """Decode values without parts, or with parts after a size in bytes."""
     match op:
         case ir.Fixed(kind):

@@ -37,12 +37,12 @@ from statetool.columns.pieces import (
 from statetool.columns.to_plain import arrow_to_plain
 from statetool.errors import EncodeError, StatetoolError
 from statetool.io.output import Output
-from statetool.kernels import program as ir
-from statetool.kernels.sizes import FIXED_SIZES
-from statetool.kernels.words import copy_ranges
-from statetool.serializers.base import Serializer
-from statetool.serializers.row import ROW_KINDS
-from statetool.serializers.temporal import civil_from_days
+from statetool.kernels.core.words import copy_ranges
+from statetool.kernels.values import program as ir
+from statetool.kernels.values.sizes import FIXED_SIZES
+from statetool.serializers.core.base import Serializer
+from statetool.serializers.typeutils.row import ROW_KINDS
+from statetool.serializers.typeutils.temporal import civil_from_days
 from statetool.types import BitmapType, ListType, LogicalType, MapType, Scalar, StructType, TimestampType, TtlType
 
 _I64_MIN = -(1 << 63)

@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from statetool.columns.types import arrow_type, keeps_nanos, member_fields, needs_companion
 from statetool.errors import DecodeError, StatetoolError
-from statetool.kernels.codes import DATE_RANGE, LONE_SURROGATE, NANOS, RANGE, coded_error
-from statetool.serializers.roaring import bitmap_ints
+from statetool.kernels.core.codes import DATE_RANGE, LONE_SURROGATE, NANOS, RANGE, coded_error
+from statetool.serializers.libraries.roaring import bitmap_ints
 from statetool.types import (
     BigDecimalType,
     BigIntegerType,

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pyarrow as pa
 
 from statetool.columns.types import is_variant
-from statetool.declaring import flink_types as flink
-from statetool.declaring.states import StateType
 from statetool.errors import OptionError
-from statetool.serializers.base import Serializer
+from statetool.java.declaring import flink_types as flink
+from statetool.java.declaring.states import StateType
+from statetool.serializers.core.base import Serializer
 
 _SIMPLE = {
     pa.bool_(): flink.BOOLEAN,

@@ -14,12 +14,12 @@ from statetool.columns.arrays import as_arrow, is_valid
 from statetool.columns.coerce import list_parts, map_parts, struct_parts
 from statetool.errors import EncodeError, StatetoolError
 from statetool.formats.keyed.distinct import distinct
-from statetool.kernels.arrays import Bytes
-from statetool.serializers.base import Serializer, all_parts
-from statetool.serializers.collections import SetSerializer
+from statetool.kernels.core.arrays import Bytes
+from statetool.serializers.core.base import Serializer, all_parts
 from statetool.serializers.kryo.serializer import KryoSerializer
-from statetool.serializers.row import KIND_FIELD
 from statetool.serializers.streaming import TraversableSerializer
+from statetool.serializers.typeutils.collections import SetSerializer
+from statetool.serializers.typeutils.row import KIND_FIELD
 from statetool.types import ListType, LogicalType, MapType, StructType, TtlType
 
 _Int64s = npt.NDArray[np.int64]

@@ -15,8 +15,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from statetool.columns.arrays import is_valid
-from statetool.kernels import encode as kernel
-from statetool.kernels.words import copy_ranges
+from statetool.kernels.core.words import copy_ranges
+from statetool.kernels.values import encode as kernel
 
 Bytes = npt.NDArray[np.uint8]
 Int64s = npt.NDArray[np.int64]

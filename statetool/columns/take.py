@@ -13,13 +13,14 @@ import numpy as np
 import pyarrow as pa
 
 from statetool.columns.arrays import as_arrow
-from statetool.kernels.taken import range_offsets
-from statetool.kernels.words import copy_ranges
+from statetool.kernels.core.words import copy_ranges
+from statetool.kernels.entries.taken import range_offsets
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from statetool.formats.keyed.entries import Int64s
+
+from statetool.kernels.core.arrays import Int64s
 
 _WIDE = (pa.types.is_large_string, pa.types.is_large_binary, pa.types.is_large_list)
 _TEXT = (pa.types.is_string, pa.types.is_binary, *_WIDE[:2])

@@ -20,7 +20,7 @@ from statetool.columns.coerce import (
 from statetool.columns.map_keys import refuse_same_keys
 from statetool.columns.types import SCALED_DECIMAL
 from statetool.errors import EncodeError, StatetoolError
-from statetool.serializers.roaring import bitmap_bytes
+from statetool.serializers.libraries.roaring import bitmap_bytes
 from statetool.types import (
     BigDecimalType,
     BigIntegerType,

@@ -17,16 +17,16 @@ from statetool.columns.decode import decode_column
 from statetool.errors import DecodeError, StatetoolError, UndescribedClassError
 from statetool.formats.state_meta import KEY_VALUE_V2, StateMetaInfo
 from statetool.io.cursor import Cursor
-from statetool.kernels import elements
-from statetool.kernels import program as ir
-from statetool.kernels.arrays import Bytes, Positions
-from statetool.kernels.codes import BAD_SEPARATOR, OK, TRUNCATED, coded_error
-from statetool.kernels.decode_fixed import first_unfilled, load_flags
-from statetool.kernels.rewrite import split_values
-from statetool.kernels.skip_program import compile_skip
-from statetool.serializers.base import Serializer
-from statetool.serializers.opaque import OpaqueSerializer
-from statetool.serializers.pyflink import PythonSerializer, python_part
+from statetool.kernels.core.arrays import Bytes, Int64s
+from statetool.kernels.core.codes import BAD_SEPARATOR, OK, TRUNCATED, coded_error
+from statetool.kernels.graphs.rewrite import split_values
+from statetool.kernels.values import elements
+from statetool.kernels.values import program as ir
+from statetool.kernels.values.decode_fixed import first_unfilled, load_flags
+from statetool.kernels.values.skip_program import compile_skip
+from statetool.serializers.core.base import Serializer
+from statetool.serializers.core.opaque import OpaqueSerializer
+from statetool.serializers.pyflink.serializer import PythonSerializer, python_part
 from statetool.serializers.runtime import unwrap
 from statetool.serializers.value_ends import find_ends, undescribed_error
 from statetool.types import ListType, LogicalType, MapType, PresentType, TtlType
@@ -131,9 +131,7 @@ def _program_unreadable(op: ir.Op, tail: bool) -> bool:
     return any(_program_unreadable(part, tail and i == len(parts) - 1) for i, part in enumerate(parts))
 
 
-def decode_framed(
-    serializer: Serializer, data: Bytes, pos: Positions, end: Positions, options: ReadOptions
-) -> pa.Array:
+def decode_framed(serializer: Serializer, data: Bytes, pos: Int64s, end: Int64s, options: ReadOptions) -> pa.Array:
     """Decode values that must fill their frames exactly."""
     try:
         array, after = decode_column(serializer.program(), serializer.logical, data, pos, end, options)
@@ -143,7 +141,7 @@ def decode_framed(
     return array
 
 
-def check_filled(after: Positions, end: Positions) -> None:
+def check_filled(after: Int64s, end: Int64s) -> None:
     """Raise an error unless every value fills its frame."""
     i = int(first_unfilled(after, end))
     if i >= 0:
@@ -153,9 +151,7 @@ def check_filled(after: Positions, end: Positions) -> None:
         ).at(offset=int(after[i]))
 
 
-def split_joined(
-    element: Serializer, data: Bytes, pos: Positions, end: Positions
-) -> tuple[Positions, Positions, Positions]:
+def split_joined(element: Serializer, data: Bytes, pos: Int64s, end: Int64s) -> tuple[Int64s, Int64s, Int64s]:
     """Return the element counts of comma-joined lists, and the starts and ends of all elements."""
     program = element.program()
     if isinstance(program, ir.Graph) and (parts := split_values(data, program, pos, end)) is not None:
@@ -179,9 +175,7 @@ def split_joined(
     return counts, starts, ends
 
 
-def split_list(
-    shape: StateLayout, data: Bytes, pos: Positions, end: Positions
-) -> tuple[Positions, Positions, Positions]:
+def split_list(shape: StateLayout, data: Bytes, pos: Int64s, end: Int64s) -> tuple[Int64s, Int64s, Int64s]:
     """Return the items of lists, which ``shape.item`` decodes, in the form of :func:`split_joined`."""
     if shape.packed is None:
         return split_joined(shape.element, data, pos, end)
@@ -192,14 +186,12 @@ def split_list(
     return counts, starts, ends
 
 
-def _split_packed(
-    item: Serializer, data: Bytes, pos: Positions, end: Positions
-) -> tuple[Positions, Positions, Positions]:
+def _split_packed(item: Serializer, data: Bytes, pos: Int64s, end: Int64s) -> tuple[Int64s, Int64s, Int64s]:
     """Return the starts and ends of values that follow one another up to ``end``, and the index of the run of each."""
     at, unsplit = pos.copy(), np.arange(len(pos))
-    starts: list[Positions] = []
-    ends: list[Positions] = []
-    owners: list[Positions] = []
+    starts: list[Int64s] = []
+    ends: list[Int64s] = []
+    owners: list[Int64s] = []
     while True:
         unsplit = unsplit[at[unsplit] < end[unsplit]]
         if not len(unsplit):
@@ -221,8 +213,8 @@ def _split_packed(
 
 
 def _split_joined_slowly(
-    skip_value: Callable[[Cursor], None], data: Bytes, pos: Positions, end: Positions
-) -> tuple[Positions, Positions, Positions]:
+    skip_value: Callable[[Cursor], None], data: Bytes, pos: Int64s, end: Int64s
+) -> tuple[Int64s, Int64s, Int64s]:
     counts, starts, ends = [], [], []
     view = data.data
     for first, stop in zip(pos.tolist(), end.tolist(), strict=True):
@@ -262,7 +254,7 @@ def salvage(decode: Callable[[slice], pa.Array], n: int, kind: pa.DataType) -> t
     return pa.concat_arrays(arrays), bad
 
 
-def map_values(element: Serializer, data: Bytes, pos: Positions, end: Positions, options: ReadOptions) -> pa.Array:
+def map_values(element: Serializer, data: Bytes, pos: Int64s, end: Int64s, options: ReadOptions) -> pa.Array:
     """Decode the values of map entries: a bool (is null), then the value."""
     flags, start = np.empty(len(pos), dtype=np.uint8), np.empty_like(pos)
     code, index = load_flags(data, pos, end, flags, start)
@@ -283,8 +275,8 @@ def map_values(element: Serializer, data: Bytes, pos: Positions, end: Positions,
 
 
 def broadcast_entries(
-    key: Serializer, value: Serializer, data: Bytes, pos: Positions, end: Positions, options: ReadOptions
-) -> tuple[Positions, pa.Array, pa.Array]:
+    key: Serializer, value: Serializer, data: Bytes, pos: Int64s, end: Int64s, options: ReadOptions
+) -> tuple[Int64s, pa.Array, pa.Array]:
     """Decode broadcast states, each an i4 count, keys and values: return their counts, all keys and all values."""
     programs = key.program(), value.program()
     if all(compile_skip(program) is not None for program in programs):
@@ -311,7 +303,7 @@ def broadcast_entries(
 
 
 def unexpired_map_values(
-    element: Serializer, data: Bytes, pos: Positions, end: Positions, options: ReadOptions
+    element: Serializer, data: Bytes, pos: Int64s, end: Int64s, options: ReadOptions
 ) -> npt.NDArray[np.bool_] | None:
     """Return which map values have not expired, ``None`` if all are shown."""
     if not _hides(element, options):
@@ -324,7 +316,7 @@ def unexpired_map_values(
 
 
 def unexpired_elements(
-    element: Serializer, data: Bytes, pos: Positions, end: Positions, options: ReadOptions
+    element: Serializer, data: Bytes, pos: Int64s, end: Int64s, options: ReadOptions
 ) -> npt.NDArray[np.bool_] | None:
     """Return which list elements (or whole values) have not expired, ``None`` if all are shown."""
     if not _hides(element, options):
@@ -339,13 +331,13 @@ def _hides(element: Serializer, options: ReadOptions) -> bool:
     return options.ttl == "hide_expired" and isinstance(element.program(), ir.Ttl)
 
 
-def _fresh(data: Bytes, pos: Positions, options: ReadOptions) -> npt.NDArray[np.bool_]:
+def _fresh(data: Bytes, pos: Int64s, options: ReadOptions) -> npt.NDArray[np.bool_]:
     assert options.ttl_ms is not None
     assert options.now_ms is not None
     return np.asarray(big_endian(data, pos) > options.now_ms - options.ttl_ms)
 
 
-def big_endian(data: Bytes, pos: Positions) -> Positions:
+def big_endian(data: Bytes, pos: Int64s) -> Int64s:
     """Read the eight bytes at each position as a signed number."""
     raw = data[pos[:, None] + np.arange(8)]
     return np.ascontiguousarray(raw).view(">i8").reshape(-1).astype(np.int64)

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Final
 
-from statetool.advice.configuration import Configuration
 from statetool.compatibility.releases import may_be_of_2
 from statetool.compatibility.states import BACKENDS, Backend
 from statetool.entries.form import Layout, StoredState
 from statetool.errors import UNREAD
 from statetool.formats.state_meta import KEY_VALUE_V2
+from statetool.operations.advice.configuration import Configuration
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.operator import OperatorInventory
 

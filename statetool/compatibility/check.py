@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from statetool.compatibility.backends import backend_of
-from statetool.compatibility.class_trial import NewClasses
+from statetool.compatibility.classes.trial import NewClasses
 from statetool.compatibility.releases import kryo_of, writers_of
 from statetool.compatibility.restore import Restore, RestoreOptions
 from statetool.compatibility.running.flink_jars import FlinkJars, find_flink_jars

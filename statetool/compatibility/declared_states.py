@@ -12,12 +12,12 @@ from functools import cached_property
 from typing import Final
 
 from statetool.compatibility.restore import Pair, Restore
-from statetool.compatibility.rules import switch_ttl
+from statetool.compatibility.rules.serializers import switch_ttl
 from statetool.compatibility.states import another_kind
 from statetool.compatibility.steps.step import Found, Result, is_unknown, loses
 from statetool.compatibility.verdicts import Remedy
 from statetool.formats.state_meta import StateMetaInfo
-from statetool.serializers.base import all_parts
+from statetool.serializers.core.base import all_parts
 from statetool.serializers.runtime import TtlSerializer
 from statetool.types.declared import ClassSource
 from statetool.types.flink_calls import DeclaredState, declared_states

@@ -1,7 +1,7 @@
 """The job graph of the new job, as Flink's REST API shows it: which operators are chained, and how vertices exchange records.
 
 ``GET /jobs/<id>/plan`` returns the nodes with their inputs. A node is a chain of operators: its id is that of the first one, and its
-description names all (:mod:`statetool.cluster.job_graph`). The other operators are found by their names, which snapshots store since Flink 2.0.
+description names all (:mod:`statetool.operations.cluster.job_graph`). The other operators are found by their names, which snapshots store since Flink 2.0.
 """
 
 from __future__ import annotations
@@ -111,8 +111,8 @@ def read_job_graph(path: str) -> JobGraph:
 
 
 def _fetch(url: str) -> Any:
-    from statetool.cluster.jobs import find_job
-    from statetool.cluster.overview import connect
+    from statetool.operations.cluster.jobs import find_job
+    from statetool.operations.cluster.overview import connect
 
     client, jobs, address = connect(url.removesuffix("/plan"))
     job = find_job(jobs, address.job, address.server)

@@ -7,17 +7,17 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from statetool.advice.configuration import Configuration
-from statetool.advice.restore_settings import ClaimMode, claim_mode
-from statetool.compatibility.job_classes import jars_of, strings_in_jars
+from statetool.compatibility.classes.job_classes import jars_of, strings_in_jars
+from statetool.compatibility.classes.undescribed_subclasses import hidden_subclasses
 from statetool.compatibility.job_graph import JobGraph
 from statetool.compatibility.running.summary import RunOptions
 from statetool.compatibility.states import Hidden, Job, RanStates
-from statetool.compatibility.undescribed_subclasses import hidden_subclasses
 from statetool.compatibility.verdicts import Level, Resolution, combine
 from statetool.errors import FormatError, OptionError
 from statetool.formats.metadata.properties import CheckpointProperties, read_properties
 from statetool.formats.operator_id import operator_id_for_uid
+from statetool.operations.advice.configuration import Configuration
+from statetool.operations.advice.restore_settings import ClaimMode, claim_mode
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.operator import OperatorInventory
 
@@ -254,7 +254,7 @@ def _properties(snapshot: Inventory) -> CheckpointProperties | None:
 
 def hidden_values(old: OperatorInventory, new: OperatorInventory | None, job: Job) -> tuple[Resolution, Hidden]:
     """Return the resolutions of values that no header describes: of the keys, and by scope and state."""
-    from statetool.compatibility.plan_rules import plan_resolutions
+    from statetool.compatibility.rules.plans import plan_resolutions
 
     if job.classes is not None:
         hidden = dict(job.classes.resolutions(old))

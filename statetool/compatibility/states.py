@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-from statetool.compatibility.class_trial import NewClasses
-from statetool.compatibility.kryo_rules import resolve_releases
+from statetool.compatibility.classes.trial import NewClasses
 from statetool.compatibility.releases import kryo_of, shown_releases
-from statetool.compatibility.rules import resolve
+from statetool.compatibility.rules.kryo import resolve_releases
+from statetool.compatibility.rules.serializers import resolve
 from statetool.compatibility.running.results import Ran
 from statetool.compatibility.verdicts import (
     NEW,
@@ -28,9 +28,9 @@ from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.state_meta import StateMetaInfo
 from statetool.saving.available import check_available
 from statetool.saving.versions import Target, parse_release
-from statetool.serializers.base import Serializer, all_parts
+from statetool.serializers.core.base import Serializer, all_parts
+from statetool.serializers.core.opaque import OpaqueSerializer
 from statetool.serializers.kryo.serializer import KryoSerializer
-from statetool.serializers.opaque import OpaqueSerializer
 from statetool.serializers.runtime import unwrap
 from statetool.snapshot.state_tables import Scope
 

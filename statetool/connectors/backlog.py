@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from statetool.connectors.hybrid import CURRENT, HybridSource
 from statetool.connectors.lag import lag_rows
+from statetool.connectors.layouts.hybrid import CURRENT, HybridSource
 from statetool.connectors.rows import SourceRow, inferred_from
 from statetool.connectors.sources import Source, source_of
 from statetool.connectors.tables import connector_rows

@@ -5,7 +5,7 @@ table. A restored job continues counting from the id of its snapshot. If that id
 dropped without an error. A savepoint created from scratch has id 0.
 
 Paimon's sink also stores the id, but compares only the commits of the restored state with the table
-(:mod:`statetool.connectors.table_commits`). It needs no id of a certain height.
+(:mod:`statetool.connectors.outside.table_commits`). It needs no id of a certain height.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from statetool.formats.state_meta import StateMetaInfo
 from statetool.formats.stream import OpenStream
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
-from statetool.serializers.opaque import OpaqueSerializer
+from statetool.serializers.core.opaque import OpaqueSerializer
 from statetool.snapshot.elements import ElementStream
 from statetool.snapshot.operator import OperatorInventory
 from statetool.types.declared import ClassDeclaration

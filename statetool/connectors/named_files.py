@@ -15,7 +15,7 @@ from typing import Final
 from statetool.connectors import registry
 from statetool.connectors.connector import StateSink
 from statetool.connectors.elements import OperatorBytes
-from statetool.connectors.file_sink import REQUESTS_STATE, count_requests
+from statetool.connectors.layouts.file_sink import REQUESTS_STATE, count_requests
 from statetool.connectors.model import NamedFile
 from statetool.connectors.sinks import COMMITTER_STATE, COMPACT_STATE, WRITER_STATE, Sink, sinks_in
 from statetool.connectors.state_handles import handles_in, has_java_values, read_object, rename_files

@@ -17,7 +17,7 @@ from statetool.errors import OptionError, UnknownNameError, suggest
 GROUP: Final = "statetool.connectors"
 Connector: TypeAlias = SplitConnector | StateSource | SinkConnector | StateSink
 
-#: Bundled connectors, as ``module:class`` below :mod:`statetool.connectors`.
+#: Bundled connectors, as ``module:class`` below :mod:`statetool.connectors.layouts`.
 _BUILT_IN: Final = (
     "kafka:KafkaSource",
     "files:FileSource",
@@ -83,7 +83,7 @@ def connectors() -> tuple[Connector, ...]:
         An entry point is not a connector, or two connectors have the same name.
     """
     names = (name.split(":") for name in _BUILT_IN)
-    classes = [getattr(import_module(f"statetool.connectors.{module}"), name) for module, name in names]
+    classes = [getattr(import_module(f"statetool.connectors.layouts.{module}"), name) for module, name in names]
     classes += [e.load() for e in entry_points(group=GROUP)]
     by_name: dict[str, Connector] = {}
     for cls in classes:

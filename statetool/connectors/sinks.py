@@ -1,7 +1,7 @@
 """Sinks of a snapshot: their operators, connectors, and uncommitted transactions and files.
 
 Sink V2 stores list states of versioned byte arrays: ``writer_raw_states`` of writers, ``streaming_committer_raw_states`` of committers
-and global committers (:mod:`statetool.connectors.collector`), ``remaining_compact_commit_raw_state`` of the compact coordinator of files
+and global committers (:mod:`statetool.connectors.layouts.collector`), ``remaining_compact_commit_raw_state`` of the compact coordinator of files
 (one committable per element). Flink 1.13 and 1.14 store the state of writer and committer in one operator. State does not name the
 connector: it is recognised by versions, and by reading the bytes to the last one.
 """
@@ -14,7 +14,9 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from statetool.connectors import registry
-from statetool.connectors.collector import (
+from statetool.connectors.connector import Recognised, SinkConnector, StateSink
+from statetool.connectors.elements import OperatorBytes, reading_as, unknown_state
+from statetool.connectors.layouts.collector import (
     LEGACY,
     STATES,
     VERSION,
@@ -29,8 +31,6 @@ from statetool.connectors.collector import (
     write_global,
     write_legacy,
 )
-from statetool.connectors.connector import Recognised, SinkConnector, StateSink
-from statetool.connectors.elements import OperatorBytes, reading_as, unknown_state
 from statetool.connectors.model import PendingCommit, SinkState
 from statetool.connectors.wire import read_version, whole_versioned, write_versioned
 from statetool.errors import OptionError, StatetoolError, UnsupportedError, several

@@ -14,11 +14,11 @@ from urllib.parse import quote, unquote
 from statetool.errors import FormatError, UnsupportedError
 from statetool.formats.state_meta import StateMetaInfo
 from statetool.io.cursor import Cursor
-from statetool.io.java_output import write_java_stream
-from statetool.io.java_stream import JavaArray, JavaClass, JavaObject, JavaText, read_java_stream
+from statetool.io.java_streams.reader import JavaArray, JavaClass, JavaObject, JavaText, read_java_stream
+from statetool.io.java_streams.writer import write_java_stream
 from statetool.io.output import Output
-from statetool.serializers.simple import SimpleSerializer
-from statetool.serializers.user import JAVA
+from statetool.serializers.core.simple import SimpleSerializer
+from statetool.serializers.typeutils.user import JAVA
 
 _HANDLE: Final = "StateHandle"
 _IN_MEMORY: Final = "org.apache.flink.runtime.state.memory.ByteStreamStateHandle"

@@ -28,7 +28,8 @@ from statetool.entries.form import (
 )
 from statetool.entries.headers import header_of_task
 from statetool.errors import FormatError, OptionError, StatetoolError, UnknownSerializerError
-from statetool.formats.keyed.change_sets import (
+from statetool.formats.backends.key_types import Sample, find_key_type
+from statetool.formats.changelog.change_sets import (
     METADATA_GROUP,
     ChangeFiles,
     ChangeSet,
@@ -38,18 +39,12 @@ from statetool.formats.keyed.change_sets import (
     writes_alike,
 )
 from statetool.formats.keyed.header import CURRENT_VERSION, KeyedHeader, write_keyed_header
-from statetool.formats.keyed.key_types import Sample, find_key_type
-from statetool.formats.metadata.handles import (
-    ChangelogHandle,
-    ChangesHandle,
-    InMemoryChangesHandle,
-    KeyedHandle,
-)
+from statetool.formats.metadata.handles import ChangelogHandle, ChangesHandle, InMemoryChangesHandle, KeyedHandle
 from statetool.formats.state_meta import StateMetaInfo, write_meta_v6
 from statetool.formats.stream import Stream, begin, whole
 from statetool.io.output import Output
-from statetool.serializers.base import Serializer
-from statetool.serializers.opaque import OpaqueSerializer
+from statetool.serializers.core.base import Serializer
+from statetool.serializers.core.opaque import OpaqueSerializer
 from statetool.serializers.runtime import TimerSerializer
 
 if TYPE_CHECKING:

@@ -25,9 +25,10 @@ from statetool.entries.form import (
 )
 from statetool.entries.headers import header_bytes, header_of_task
 from statetool.errors import StatetoolError
-from statetool.formats.keyed.database_files import DatabaseFiles, OwnedDatabase
+from statetool.formats.backends.column_families import OwnedDatabase
 from statetool.formats.keyed.header import KeyedHeader, read_keyed_header
 from statetool.formats.metadata.handles import IncrementalHandle, StreamHandle
+from statetool.formats.rocksdb.files import DatabaseFiles
 from statetool.formats.stream import Stream, begin
 from statetool.io.cursor import Cursor
 from statetool.io.files import is_busy
@@ -38,10 +39,10 @@ if TYPE_CHECKING:
 
 #: The kernels used for databases that take longest to compile.
 KERNELS: Final = (
-    "merge.merge_blocks",
-    "checksums._first_bad",
-    "snappy.plain_blocks",
-    "blocks.decode_index",
+    "rocksdb.merge.merge_blocks",
+    "rocksdb.checksums._first_bad",
+    "rocksdb.snappy.plain_blocks",
+    "rocksdb.blocks.decode_index",
 )
 
 
@@ -184,7 +185,7 @@ class DatabaseSource:
         return header, self.context.max_parallelism, self.context.types, described
 
     def begin(self, request: EntryRequest) -> bool:
-        from statetool.formats.keyed.native import begin_native
+        from statetool.formats.backends.native import begin_native
 
         if not begin([(self.meta, 0, self.meta.size_bytes), *self.files.first_parts]):
             return False
@@ -197,7 +198,7 @@ class DatabaseSource:
         return not is_busy()  # if too many requests were in flight, some were not made
 
     def batches(self, request: EntryRequest = ALL_ENTRIES) -> Iterator[EntryBatch]:
-        from statetool.formats.keyed.native import read_native
+        from statetool.formats.backends.native import read_native
 
         with error_context(self):
             header = self.header()
@@ -218,7 +219,7 @@ class DatabaseSource:
 
         Entries of other keys may be missing, or returned although they were replaced. Errors are those of :meth:`batches`.
         """
-        from statetool.formats.keyed.native import read_keys
+        from statetool.formats.backends.native import read_keys
 
         own = [(group, key) for group, key in keys if group in self.key_groups]
         with error_context(self):
@@ -250,7 +251,7 @@ def database_changes(
         Damaged.
     """
     from statetool.entries.keys import split_keys
-    from statetool.formats.keyed.database_changes import changed_entries
+    from statetool.formats.backends.database_changes import changed_entries
 
     if not isinstance(old, DatabaseSource) or not isinstance(new, DatabaseSource) or old.key_groups != new.key_groups:
         return None

@@ -13,8 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from statetool.formats.keyed.distinct import distinct
-from statetool.formats.keyed.entries import EntryBatch, Int64s
-from statetool.kernels.words import copy_ranges
+from statetool.formats.keyed.entries import EntryBatch
+from statetool.kernels.core.arrays import Int64s
+from statetool.kernels.core.words import copy_ranges
 
 
 def join_doubled(batches: Iterable[EntryBatch], stored_ids: Sequence[int]) -> Iterator[EntryBatch]:

@@ -23,11 +23,11 @@ from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.keyed.ranges import KeyGroupRange
 from statetool.formats.metadata.handles import KeyedHandle, KeyGroupsHandle, StreamHandle
 from statetool.formats.stream import Stream
-from statetool.serializers.base import Serializer
+from statetool.serializers.core.base import Serializer
 from statetool.types.declared import NOTHING_DECLARED, TypeContext
 
 if TYPE_CHECKING:
-    from statetool.formats.keyed.database_files import OwnedDatabase
+    from statetool.formats.backends.column_families import OwnedDatabase
     from statetool.formats.keyed.entries import EntryBatch
 
 

@@ -9,8 +9,8 @@ from typing import Final
 
 from statetool.entries.form import KeyedContext
 from statetool.formats.keyed.header import KeyedHeader, read_keyed_header
+from statetool.formats.keyed.subclasses import learn_header
 from statetool.formats.stream import Stream
-from statetool.formats.subclasses import learn_header
 from statetool.io.cursor import Cursor
 from statetool.types.declared import TypeContext
 

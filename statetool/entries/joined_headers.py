@@ -8,12 +8,12 @@ from typing import Final
 
 from statetool.errors import StatetoolError, UnknownSerializerError, UnsupportedError
 from statetool.formats.keyed.header import CURRENT_VERSION, KeyedHeader, read_keyed_header, write_keyed_header
+from statetool.formats.keyed.subclasses import learn_header
 from statetool.formats.state_meta import StateMetaInfo, write_meta_v6
-from statetool.formats.subclasses import learn_header
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
-from statetool.serializers.base import Serializer
-from statetool.serializers.snapshot import write_proxied
+from statetool.serializers.core.base import Serializer
+from statetool.serializers.core.snapshot import write_proxied
 from statetool.types.declared import TypeContext
 
 _HINT: Final = "restore the job with its present parallelism and take a new savepoint, in which all subtasks agree"

@@ -9,26 +9,26 @@ import numpy as np
 from statetool.errors import DecodeError, UnknownSerializerError
 from statetool.formats.keyed.entries import EntryBatch
 from statetool.formats.state_meta import StateMetaInfo
-from statetool.kernels.arrays import Positions
-from statetool.kernels.codes import BAD_FLAG, MESSAGES, OK
-from statetool.kernels.decode_fixed import first_unfilled
-from statetool.kernels.sizes import fixed_size
-from statetool.kernels.walk import skip_length_markers
-from statetool.serializers.base import Serializer
+from statetool.kernels.core.arrays import Int64s
+from statetool.kernels.core.codes import BAD_FLAG, MESSAGES, OK
+from statetool.kernels.entries.walk import skip_length_markers
+from statetool.kernels.values.decode_fixed import first_unfilled
+from statetool.kernels.values.sizes import fixed_size
+from statetool.serializers.core.base import Serializer
 from statetool.serializers.value_ends import find_ends
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SplitKeys:
-    """Positions of the parts of each entry's composite key; all arrays are int64[n]."""
+    """Int64s of the parts of each entry's composite key; all arrays are int64[n]."""
 
-    key: Positions
-    key_end: Positions
-    namespace: Positions
-    namespace_end: Positions
-    user_key: Positions
+    key: Int64s
+    key_end: Int64s
+    namespace: Int64s
+    namespace_end: Int64s
+    user_key: Int64s
 
-    def of(self, part: slice | Positions) -> SplitKeys:
+    def of(self, part: slice | Int64s) -> SplitKeys:
         """Return those of some entries."""
         return SplitKeys(
             key=self.key[part],
@@ -76,7 +76,7 @@ def find_parts(batch: EntryBatch, key: Serializer, meta: StateMetaInfo) -> Split
     )
 
 
-def check_whole(after: Positions, stop: Positions) -> None:
+def check_whole(after: Int64s, stop: Int64s) -> None:
     """Check that composite keys end after key and namespace.
 
     Raises
@@ -89,7 +89,7 @@ def check_whole(after: Positions, stop: Positions) -> None:
         raise DecodeError(f"{int(stop[i] - after[i])} bytes follow key and namespace").at(offset=int(after[i]))
 
 
-def _behind_marker(batch: EntryBatch, start: Positions, stop: Positions, end: Positions) -> Positions:
+def _behind_marker(batch: EntryBatch, start: Int64s, stop: Int64s, end: Int64s) -> Int64s:
     after = np.empty_like(start)
     code, index = skip_length_markers(batch.data, start, stop, end, after)
     if code != OK:

@@ -18,14 +18,14 @@ import numpy as np
 from statetool.entries.form import EntryRequest, KeyGroupReader
 from statetool.entries.selection import StateSelection
 from statetool.entries.whole_keys import partition_by_key_hash
-from statetool.formats.keyed.canonical import StreamLayout, read_entries
-from statetool.formats.keyed.change_sets import METADATA_GROUP, ChangeFiles, ChangeSet, read_description
-from statetool.formats.keyed.changelog import read_changes
-from statetool.formats.keyed.delta_walk import DeltaWalker
+from statetool.formats.backends.canonical import StreamLayout, read_entries
+from statetool.formats.changelog.change_sets import METADATA_GROUP, ChangeFiles, ChangeSet, read_description
+from statetool.formats.changelog.changes import read_changes
+from statetool.formats.changelog.delta_walk import DeltaWalker
+from statetool.formats.changelog.replay import join_batches, replay
 from statetool.formats.keyed.entries import EntryBatch
 from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.keyed.ranges import KeyGroupRange, batches_of
-from statetool.formats.keyed.replay import join_batches, replay
 from statetool.formats.stream import OpenStream, Stream
 from statetool.types.declared import TypeContext
 

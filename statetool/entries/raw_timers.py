@@ -26,9 +26,9 @@ from statetool.entries.headers import header_of_task
 from statetool.errors import FormatError, StatetoolError
 from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.keyed.ranges import KeyGroupRange, even_batches_of, offset_ranges
-from statetool.formats.keyed.raw_timers import is_versioned, read_raw_header
 from statetool.formats.metadata.handles import KeyGroupsHandle
 from statetool.formats.stream import Stream, begin, whole
+from statetool.formats.timers.raw_timers import is_versioned, read_raw_header
 
 if TYPE_CHECKING:
     from statetool.formats.keyed.entries import EntryBatch
@@ -176,7 +176,7 @@ class TimerSource:
         return True
 
     def batches(self, request: EntryRequest = ALL_ENTRIES) -> Iterator[EntryBatch]:
-        from statetool.formats.keyed.raw_entries import read_raw_timers
+        from statetool.formats.timers.raw_entries import read_raw_timers
 
         header = self.header()
         with error_context(self), self.stream.open() as f:

@@ -11,11 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from statetool.entries.keys import SplitKeys, check_whole, find_parts, split_keys
-from statetool.formats.keyed.entries import EntryBatch, Int64s
+from statetool.formats.keyed.entries import EntryBatch
 from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.state_meta import StateMetaInfo
-from statetool.kernels.distinct import hash_ranges
-from statetool.kernels.program import Op
+from statetool.kernels.core.arrays import Int64s
+from statetool.kernels.entries.distinct import hash_ranges
+from statetool.kernels.values.program import Op
 
 #: Bytes before the key of a timer: its timestamp.
 TIMESTAMP_BYTES = 8

@@ -10,10 +10,10 @@ from statetool.entries.form import EntryRequest
 from statetool.entries.selection import StateSelection
 from statetool.entries.sizes import STATE_BYTES
 from statetool.entries.whole_keys import merge_by_key, partition_by_key_hash
-from statetool.formats.keyed.canonical import LargeKeyGroup, StreamLayout, is_larger, open_large, read_entries
+from statetool.formats.backends.canonical import LargeKeyGroup, StreamLayout, is_larger, open_large, read_entries
+from statetool.formats.heap.walk import heap_windows
 from statetool.formats.keyed.entries import EntryBatch
 from statetool.formats.keyed.header import KeyedHeader
-from statetool.formats.keyed.heap_walk import heap_windows
 from statetool.formats.keyed.ranges import KeyGroupRange, batches_of
 from statetool.formats.stream import OpenStream
 

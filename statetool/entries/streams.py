@@ -191,7 +191,7 @@ def _is_heap_layout(f: OpenStream, header: KeyedHeader, ranges: Sequence[KeyGrou
     FormatError
         Neither of the two.
     """
-    from statetool.formats.keyed.canonical import StreamLayout, read_entries
+    from statetool.formats.backends.canonical import StreamLayout, read_entries
 
     states = len(header.as_stored().states)
     layout = StreamLayout(prefix=prefix, states=states, compressed=header.compressed)
@@ -239,7 +239,7 @@ class StreamSource:
 
     @property
     def kernels(self) -> tuple[str, ...]:
-        return ("heap.walk_heap" if self.heap else "walk.walk",)
+        return ("entries.heap.walk_heap" if self.heap else "entries.walk.walk",)
 
     @property
     def is_canonical(self) -> bool:

@@ -22,14 +22,15 @@ import numpy.typing as npt
 from statetool.entries.keys import SplitKeys, split_keys
 from statetool.entries.selection import StateSelection
 from statetool.errors import DecodeError, FormatError
-from statetool.formats.keyed.canonical import LargeKeyGroup, Section, StreamLayout, read_entries
-from statetool.formats.keyed.entries import EntryBatch, Int64s
+from statetool.formats.backends.canonical import LargeKeyGroup, Section, StreamLayout, read_entries
+from statetool.formats.keyed.entries import EntryBatch
 from statetool.formats.keyed.ranges import KeyGroupRange, batches_of
 from statetool.formats.state_meta import StateMetaInfo
 from statetool.formats.stream import Stream
-from statetool.kernels.deal import LOOKED_UP, pack_groups
-from statetool.kernels.skip_program import compile_skip
-from statetool.kernels.walk import count_below, descent
+from statetool.kernels.core.arrays import Int64s
+from statetool.kernels.entries.deal import LOOKED_UP, pack_groups
+from statetool.kernels.entries.walk import count_below, descent
+from statetool.kernels.values.skip_program import compile_skip
 
 Hashes = Callable[[EntryBatch], "npt.NDArray[np.uint64]"]
 _MOST_FILES: Final = 64

@@ -25,7 +25,7 @@ from statetool.formats.state_meta import (
 )
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
-from statetool.serializers.snapshot import SnapshotReader
+from statetool.serializers.core.snapshot import SnapshotReader
 from statetool.serializers.table import snapshot_reader
 from statetool.types.declared import TypeContext
 

@@ -15,11 +15,11 @@ from typing import Final, Generic, TypeAlias, TypeVar
 from statetool.errors import FormatError, StatetoolError, UnknownSerializerError, UnsupportedError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
-from statetool.serializers.base import Serializer
-from statetool.serializers.opaque import OpaqueSerializer
-from statetool.serializers.pyflink import declared_in_python
+from statetool.serializers.core.base import Serializer
+from statetool.serializers.core.opaque import OpaqueSerializer
+from statetool.serializers.core.snapshot import SnapshotReader, write_proxied
+from statetool.serializers.pyflink.serializer import declared_in_python
 from statetool.serializers.runtime import TimerSerializer, unwrap
-from statetool.serializers.snapshot import SnapshotReader, write_proxied
 from statetool.types.declared import TypeContext
 
 T = TypeVar("T")
@@ -225,7 +225,7 @@ def read_with_unknowns(c: Cursor, reader: SnapshotReader, parse: HeaderParser[T]
 
     Nothing in a snapshot says how long it is. If the header's end is known, each position after an unknown snapshot at which a header could
     continue is tried, and the one with which the header ends there is used. The unknown snapshot becomes an
-    :class:`~statetool.serializers.opaque.OpaqueSerializer` with its exact bytes.
+    :class:`~statetool.serializers.core.opaque.OpaqueSerializer` with its exact bytes.
 
     Parameters
     ----------

@@ -12,15 +12,7 @@ from typing import Final, TypeAlias
 from statetool.errors import FormatError, SnapshotNotFoundError
 from statetool.io import small_files
 from statetool.io.deletion import check_deletion, noticing_deletion
-from statetool.io.files import (
-    BYTES_READ,
-    RequestedRange,
-    is_busy,
-    is_local,
-    read_range,
-    read_ranges,
-    size_of,
-)
+from statetool.io.files import BYTES_READ, RequestedRange, is_busy, is_local, read_range, read_ranges, size_of
 from statetool.io.open_files import close_file, open_file
 from statetool.io.threads import after_fork
 

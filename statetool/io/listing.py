@@ -25,7 +25,7 @@ from statetool.io.files import (
 )
 from statetool.io.storage import storage_error
 
-#: Folder of files that were deleted and can be restored (:mod:`statetool.directories.trash`). Listings leave it out.
+#: Folder of files that were deleted and can be restored (:mod:`statetool.operations.directories.trash`). Listings leave it out.
 TRASH_NAME: Final = ".statetool-trash"
 #: Whether the system lists an open directory, and looks for files in it.
 _IN_DIRECTORY: Final = os.scandir in os.supports_fd and os.stat in os.supports_dir_fd

@@ -1,7 +1,7 @@
 """Switch between private parts of other libraries and their public alternatives.
 
 Some of statetool's speed comes from parts of Spark, numba and glibc that are not public, and that a release may change. They are used in
-one module per library: :mod:`statetool.spark.private`, :mod:`statetool.kernels.numba_private` and :mod:`statetool.io.glibc`. Each of them
+one module per library: :mod:`statetool.spark.private`, :mod:`statetool.kernels.core.numba_private` and :mod:`statetool.io.glibc`. Each of them
 has a slower alternative that uses public parts only. ``STATETOOL_PLAIN=spark,numba,glibc`` selects it for the libraries in the list.
 """
 

@@ -13,10 +13,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from statetool.cli.output import echo_err
-from statetool.directories.following import completed_checkpoints
-from statetool.directories.heads import SnapshotHead
 from statetool.errors import CheckpointDeletedError, FormatError, OptionError, SnapshotNotFoundError
 from statetool.io import files, targets
+from statetool.operations.directories.following import completed_checkpoints
+from statetool.operations.directories.heads import SnapshotHead
 
 _POSITION: Final = re.compile(r"checkpoint-(\d+)")
 #: Maximum number of successive batches whose checkpoints may be deleted while they are read.

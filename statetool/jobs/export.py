@@ -23,8 +23,8 @@ import statetool
 from statetool.cli.output import echo_err, print_line
 from statetool.cli.progress import progress
 from statetool.errors import OptionError, StatetoolError, UnknownNameError, suggest
-from statetool.spark.export import STYLES, export_table
 from statetool.spark.session import local_session
+from statetool.spark.write.export import STYLES, export_table
 from statetool.tables.request import OPTIONS, ScanRequest
 
 

@@ -27,10 +27,10 @@ from collections.abc import Sequence
 from typing import Final
 
 import statetool
-from statetool.advice.configuration import parse_duration
 from statetool.cli.output import echo_err
 from statetool.errors import CheckpointDeletedError, OptionError, StatetoolError, UnknownNameError
 from statetool.jobs.batches import follow_in_batches
+from statetool.operations.advice.configuration import parse_duration
 from statetool.spark.session import local_session
 
 #: Maximum number of successive checkpoints that may be deleted while they are read.
@@ -83,7 +83,7 @@ def _follow(parsed: argparse.Namespace) -> None:
     # A deleted checkpoint does not affect the table: the next one is compared with the last one read, or comes whole.
     options |= {"failOnDataLoss": "false"}
     options |= {name: value for name, _, value in more_options}
-    from statetool.spark import streaming  # register says what is missing if PySpark has no Python data sources
+    from statetool.spark.source import streaming  # register says what is missing if PySpark has no Python data sources
 
     if not streaming.STREAMS_KNOW_THEIR_POSITION:
         seconds = None if parsed.once else _seconds(parsed.every)

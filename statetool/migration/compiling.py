@@ -29,13 +29,13 @@ from statetool.migration.leaves import (
     strings_of_objects,
 )
 from statetool.migration.sides import NO_DEFAULT, TypeAtPath
-from statetool.serializers.base import Serializer
-from statetool.serializers.kryo.protobuf import bytes_or_not
+from statetool.serializers.core.base import Serializer
+from statetool.serializers.kryo.codecs.protobuf import bytes_or_not
 from statetool.serializers.kryo.serializer import KryoSerializer
-from statetool.serializers.pojo import PojoSerializer
-from statetool.serializers.row import KIND_FIELD
-from statetool.serializers.rowdata import RowDataSerializer
+from statetool.serializers.sql.rowdata import RowDataSerializer
 from statetool.serializers.streaming import StreamElementSerializer
+from statetool.serializers.typeutils.pojo import PojoSerializer
+from statetool.serializers.typeutils.row import KIND_FIELD
 from statetool.types import Field, ListType, LogicalType, MapType, StructType, TimestampType, TtlType
 from statetool.types.options import ReadOptions
 

@@ -9,19 +9,19 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from statetool.analysis.comparison.meaning import snapshot_bytes
 from statetool.columns.arrays import is_valid
 from statetool.columns.coerce import list_parts, map_parts
 from statetool.columns.encode import measure
 from statetool.columns.pieces import Bytes, Chain, Elements, Encoded, Flagged, Int64s, Joined, Piece, Ranges, pack
 from statetool.columns.values import StateLayout, broadcast_entries, decode_framed, map_values, split_joined
-from statetool.comparison.meaning import snapshot_bytes
 from statetool.entries.keys import split_keys
 from statetool.errors import StatetoolError, article
 from statetool.formats.keyed.distinct import distinct
 from statetool.formats.keyed.entries import EntryBatch
 from statetool.formats.keyed.header import KeyedHeader
+from statetool.formats.keyed.naming import named_state
 from statetool.formats.keyed.projections import with_projections
-from statetool.formats.naming import named_state
 from statetool.formats.state_meta import KEY_VALUE, KEY_VALUE_V2, StateMetaInfo, read_m6
 from statetool.io.cursor import Cursor
 from statetool.migration.choices import Choices

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Any, Final, Literal
 
-from statetool.comparison.meaning import snapshot_bytes
-from statetool.compatibility.rules import resolve
+from statetool.analysis.comparison.meaning import snapshot_bytes
+from statetool.compatibility.rules.serializers import resolve
 from statetool.compatibility.states import Job, check_elements, check_keyed
 from statetool.compatibility.verdicts import Level
 from statetool.entries.joined_headers import meta_bytes
@@ -23,9 +23,9 @@ from statetool.migration.compiling import NO_ACCESS
 from statetool.migration.conversion import TypeConversion, are_of_both_apis, can_become, compile_state
 from statetool.migration.state_api import StateApi, as_state_of
 from statetool.saving.composition import OperatorChange
-from statetool.serializers.base import Serializer, all_parts
+from statetool.serializers.core.base import Serializer, all_parts
 from statetool.serializers.kryo.serializer import KryoSerializer
-from statetool.serializers.pojo import PojoSerializer
+from statetool.serializers.typeutils.pojo import PojoSerializer
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.operator import OperatorInventory
 from statetool.sql_plans.aggregates import changed_key, changed_rows, changed_view, unnamed_rows, unplanned_view

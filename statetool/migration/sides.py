@@ -7,19 +7,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from statetool.comparison.meaning import is_text_only
-from statetool.compatibility.avro_rules import named_schemas
-from statetool.serializers.avro import AvroSerializer
-from statetool.serializers.base import Serializer
-from statetool.serializers.basic import to_decimal
-from statetool.serializers.enums import EnumSerializer
+from statetool.analysis.comparison.meaning import is_text_only
+from statetool.compatibility.rules.avro import named_schemas
+from statetool.serializers.avro.serializer import AvroSerializer
+from statetool.serializers.core.base import Serializer
+from statetool.serializers.core.opaque import OpaqueSerializer
 from statetool.serializers.kryo.graph import resolve_type
 from statetool.serializers.kryo.serializer import KryoSerializer
 from statetool.serializers.messages import MessageSerializer
-from statetool.serializers.opaque import OpaqueSerializer
-from statetool.serializers.pojo import PojoSerializer
 from statetool.serializers.runtime import unwrap
-from statetool.serializers.tuples import TupleSerializer
+from statetool.serializers.typeutils.basic import to_decimal
+from statetool.serializers.typeutils.enums import EnumSerializer
+from statetool.serializers.typeutils.pojo import PojoSerializer
+from statetool.serializers.typeutils.tuples import TupleSerializer
 from statetool.types import DateType, DecimalType, ListType, LogicalType, MapType, Scalar, StructType, TimestampType
 from statetool.types.declared import NOTHING_DECLARED, ClassDeclaration, TypeContext
 from statetool.types.java import PRIMITIVES, JavaType

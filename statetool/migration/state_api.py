@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final, Literal
 
-from statetool.declaring import flink_types as flink
 from statetool.entries.joined_headers import meta_bytes
 from statetool.errors import OptionError
 from statetool.formats.state_meta import KEY_VALUE, KEY_VALUE_V2, StateMetaInfo
+from statetool.java.declaring import flink_types as flink
 from statetool.migration.choices import Choices
 from statetool.migration.conversion import TypeConversion
-from statetool.serializers.base import Serializer
+from statetool.serializers.core.base import Serializer
 from statetool.serializers.runtime import TtlSerializer, unwrap
 from statetool.snapshot.inventory import Inventory
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import chain, islice
 from typing import Final
 
-from statetool.compatibility.class_trial import unreadable_record
+from statetool.compatibility.classes.trial import unreadable_record
 from statetool.entries.form import EntryRequest
 from statetool.entries.sizes import TARGET_BYTES
 from statetool.errors import NO_FINDING, StatetoolError
@@ -16,7 +16,7 @@ from statetool.migration.plan import MigrationPlan, StateMigration
 from statetool.saving.streams.elements import convert_elements
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.operator import OperatorInventory
-from statetool.tables.elements import raw_elements
+from statetool.tables.kinds.elements import raw_elements
 from statetool.tables.request import ScanRequest
 from statetool.tables.scan import scan_table
 from statetool.tables.splits import ElementSplit

@@ -13,7 +13,7 @@ from statetool.errors import UnsupportedError
 from statetool.formats.keyed.header import CURRENT_VERSION
 from statetool.formats.state_meta import KEY_VALUE_V2, StateMetaInfo
 from statetool.saving.versions import RELEASES, Target
-from statetool.serializers.base import Serializer, all_parts
+from statetool.serializers.core.base import Serializer, all_parts
 from statetool.serializers.kryo.serializer import KryoSerializer
 
 _ORDER: Final = tuple(RELEASES)

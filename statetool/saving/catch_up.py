@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
-from statetool.comparison.meaning import snapshot_bytes
+from statetool.analysis.comparison.meaning import snapshot_bytes
 from statetool.entries.joined_headers import meta_bytes
 from statetool.errors import OptionError, UnsupportedError
 from statetool.formats.metadata.handles import (

@@ -11,7 +11,7 @@ from statetool.types.options import whole_number
 
 if TYPE_CHECKING:
     from statetool.formats.stream import Stream
-    from statetool.hashing.formulas import HashFormula
+    from statetool.java.hashing.formulas import HashFormula
     from statetool.saving.bootstrap import ElementBootstrap, ElementEncoder, KeyedBootstrap, RowEncoder, TableSchema
     from statetool.saving.streams.conversion import StateConversion
     from statetool.saving.streams.elements import ElementStreams

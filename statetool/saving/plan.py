@@ -6,8 +6,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
-from statetool.classes.jar_classes import JarClasses
-from statetool.declaring.classes import declared_classes
 from statetool.entries.joined_headers import join_headers
 from statetool.errors import (
     DecodeError,
@@ -25,20 +23,16 @@ from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.metadata import OperatorState, SnapshotMetadata
 from statetool.formats.metadata.handles import ByteStreamHandle
 from statetool.formats.state_meta import StateMetaInfo
-from statetool.hashing.formulas import HashFormula, user_classes
-from statetool.hashing.prove import KeyProof, prove_hashes
+from statetool.java.classes.jar_classes import JarClasses
+from statetool.java.declaring.classes import declared_classes
+from statetool.java.hashing.formulas import HashFormula, user_classes
+from statetool.java.hashing.prove import KeyProof, prove_hashes
 from statetool.saving.bootstrap.model import ElementBootstrap, KeyedBootstrap, TableSchema
 from statetool.saving.bootstrap.release import for_release
 from statetool.saving.bootstrap.states import python_states
 from statetool.saving.bootstrap.tables import element_metas, element_recipes, keyed_job, state_names
 from statetool.saving.catch_up import with_origin
-from statetool.saving.composition import (
-    Composition,
-    OperatorChange,
-    Runner,
-    SourceOperator,
-    StreamWriteTask,
-)
+from statetool.saving.composition import Composition, OperatorChange, Runner, SourceOperator, StreamWriteTask
 from statetool.saving.grafts import check_added, check_source, grafted_state
 from statetool.saving.streams.conversion import StateConversion
 from statetool.saving.streams.elements import element_streams
@@ -46,8 +40,8 @@ from statetool.saving.streams.in_place import streams_in_place
 from statetool.saving.streams.keyed import AddedEntries, CarriedEntries
 from statetool.saving.uids import find_operator
 from statetool.saving.versions import Target
-from statetool.serializers.avro import AvroSerializer
-from statetool.serializers.base import Serializer, all_parts
+from statetool.serializers.avro.serializer import AvroSerializer
+from statetool.serializers.core.base import Serializer, all_parts
 from statetool.serializers.kryo.serializer import KryoSerializer
 from statetool.snapshot.operator import OperatorInventory
 from statetool.snapshot.uids import find_all
@@ -229,7 +223,7 @@ def prove_moves(operator: OperatorInventory, max_parallelism: int, declared: Has
     Raises
     ------
     UnsupportedError, OptionError
-        As for :func:`statetool.hashing.prove.prove_hashes`.
+        As for :func:`statetool.java.hashing.prove.prove_hashes`.
     """
     if operator.state.max_parallelism % max_parallelism == 0:
         return KeyProof()

@@ -67,16 +67,7 @@ from statetool.errors import FormatError, SnapshotNotFoundError, TargetExistsErr
 from statetool.formats.stream import Stream
 from statetool.io import files, owner, targets
 from statetool.io.listing import stat
-from statetool.saving.marks import (
-    MARKER,
-    METADATA_NAME,
-    is_of,
-    last_name,
-    marker_of,
-    other_write,
-    survey,
-    tombstone_of,
-)
+from statetool.saving.marks import MARKER, METADATA_NAME, is_of, last_name, marker_of, other_write, survey, tombstone_of
 
 if TYPE_CHECKING:
     from typing_extensions import Self

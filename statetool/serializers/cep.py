@@ -13,13 +13,23 @@ from typing import Any, Final
 from statetool.errors import EncodeError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
-from statetool.kernels.program import Constant, Fixed, Flagged, Op, PerRecord, Repeated, Struct, Text, or_per_record
-from statetool.serializers.base import Serializer
-from statetool.serializers.basic import read_string, write_string
-from statetool.serializers.collections import ListSerializer
-from statetool.serializers.composite import CompositeSerializer, composite, sequence
-from statetool.serializers.packages import full_name
-from statetool.serializers.simple import SimpleType, simple_readers
+from statetool.kernels.values.program import (
+    Constant,
+    Fixed,
+    Flagged,
+    Op,
+    PerRecord,
+    Repeated,
+    Struct,
+    Text,
+    or_per_record,
+)
+from statetool.serializers.core.base import Serializer
+from statetool.serializers.core.packages import full_name
+from statetool.serializers.core.simple import SimpleType, simple_readers
+from statetool.serializers.typeutils.basic import read_string, write_string
+from statetool.serializers.typeutils.collections import ListSerializer
+from statetool.serializers.typeutils.composite import CompositeSerializer, composite, sequence
 from statetool.types import Field, ListType, LogicalType, Scalar, StructType
 
 _I32, _I64, _TEXT = Scalar("int32"), Scalar("int64"), Scalar("string")

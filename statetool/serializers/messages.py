@@ -18,9 +18,10 @@ from typing import Any, Final
 from statetool.errors import DecodeError, FormatError, UnknownSerializerError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
-from statetool.serializers.base import Serializer
-from statetool.serializers.kryo import protobuf, text
-from statetool.serializers.snapshot import SnapshotClass, SnapshotReader
+from statetool.serializers.core.base import Serializer
+from statetool.serializers.core.snapshot import SnapshotClass, SnapshotReader
+from statetool.serializers.kryo import text
+from statetool.serializers.kryo.codecs import protobuf
 from statetool.types import LogicalType, Scalar
 from statetool.types.declared import ClassDeclaration, LengthPrefix, TypeContext
 

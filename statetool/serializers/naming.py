@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from statetool.errors import OptionError
-from statetool.serializers.base import Serializer
-from statetool.serializers.row import KIND_FIELD, RowSerializer
-from statetool.serializers.rowdata import BinaryRowSerializer, RowDataSerializer
-from statetool.serializers.sql_types import SqlType
-from statetool.serializers.table_types import parse_table_type
+from statetool.serializers.core.base import Serializer
+from statetool.serializers.sql.logical_types import SqlType
+from statetool.serializers.sql.rowdata import BinaryRowSerializer, RowDataSerializer
+from statetool.serializers.sql.type_text import parse_table_type
+from statetool.serializers.typeutils.row import KIND_FIELD, RowSerializer
 from statetool.types.options import FieldNames
 
 Path = tuple[str, ...]

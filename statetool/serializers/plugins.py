@@ -1,7 +1,7 @@
 """Serializers of other libraries than Flink: bundled ones, and those of other packages in the entry point group ``statetool.serializers``.
 
 The name of an entry point is a Java package. Its object maps full names of snapshot classes of that package to their readers
-(:class:`~statetool.serializers.snapshot.SnapshotClass`). It is loaded when a snapshot has a class of that package.
+(:class:`~statetool.serializers.core.snapshot.SnapshotClass`). It is loaded when a snapshot has a class of that package.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ from typing import Final
 
 from statetool.errors import OptionError, StatetoolError
 from statetool.io.cursor import Cursor
-from statetool.serializers.base import Serializer
-from statetool.serializers.packages import known_name
-from statetool.serializers.snapshot import ReadPayload, SnapshotClass, SnapshotReader
+from statetool.serializers.core.base import Serializer
+from statetool.serializers.core.packages import known_name
+from statetool.serializers.core.snapshot import ReadPayload, SnapshotClass, SnapshotReader
 
 GROUP: Final = "statetool.serializers"
 #: Objects of the bundled libraries by Java package, as ``module:object``.
 BUNDLED: Final = {
-    "com.datasqrl.flinkrunner.stdlib.json": "statetool.serializers.datasqrl:SNAPSHOTS",
-    "org.apache.beam.runners.flink.translation.types": "statetool.serializers.beam.serializer:SNAPSHOTS",
-    "org.apache.flinkx.api.serializer": "statetool.serializers.flinkx.serializer:SNAPSHOTS",
-    "org.apache.fluss.flink.sink.state": "statetool.serializers.fluss:SNAPSHOTS",
-    "org.apache.flink.statefun.flink.common.protobuf": "statetool.serializers.statefun:MESSAGES",
-    "org.apache.flink.statefun.flink.core.message": "statetool.serializers.statefun:ENVELOPES",
-    "org.apache.flink.statefun.flink.core.types.remote": "statetool.serializers.statefun:REMOTE_VALUES",
-    "pl.touk.nussknacker.engine.flink.api.typeinfo.caseclass": "statetool.serializers.nussknacker:CASE_CLASSES",
-    "pl.touk.nussknacker.engine.flink.api.typeinfo.option": "statetool.serializers.nussknacker:OPTIONS",
-    "pl.touk.nussknacker.engine.flink.typeinformation": "statetool.serializers.nussknacker:FIXED_VALUES",
+    "com.datasqrl.flinkrunner.stdlib.json": "statetool.serializers.libraries.datasqrl:SNAPSHOTS",
+    "org.apache.beam.runners.flink.translation.types": "statetool.serializers.libraries.beam.serializer:SNAPSHOTS",
+    "org.apache.flinkx.api.serializer": "statetool.serializers.libraries.flinkx.serializer:SNAPSHOTS",
+    "org.apache.fluss.flink.sink.state": "statetool.serializers.libraries.fluss:SNAPSHOTS",
+    "org.apache.flink.statefun.flink.common.protobuf": "statetool.serializers.libraries.statefun:MESSAGES",
+    "org.apache.flink.statefun.flink.core.message": "statetool.serializers.libraries.statefun:ENVELOPES",
+    "org.apache.flink.statefun.flink.core.types.remote": "statetool.serializers.libraries.statefun:REMOTE_VALUES",
+    "pl.touk.nussknacker.engine.flink.api.typeinfo.caseclass": "statetool.serializers.libraries.nussknacker:CASE_CLASSES",
+    "pl.touk.nussknacker.engine.flink.api.typeinfo.option": "statetool.serializers.libraries.nussknacker:OPTIONS",
+    "pl.touk.nussknacker.engine.flink.typeinformation": "statetool.serializers.libraries.nussknacker:FIXED_VALUES",
     "pl.touk.nussknacker.engine.process.typeinformation.internal.typedobject": (
-        "statetool.serializers.nussknacker:TYPED_MAPS"
+        "statetool.serializers.libraries.nussknacker:TYPED_MAPS"
     ),
 }
 

@@ -13,11 +13,18 @@ from typing import Any, Final
 from statetool.errors import EncodeError, FormatError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
-from statetool.kernels.program import Constant, Fixed, Op, PerRecord, SignFlippedLong, Struct, Ttl
-from statetool.serializers.base import Serializer
-from statetool.serializers.composite import CompositeSerializer, check_last, composite, inside, sequence, sum_of_lengths
-from statetool.serializers.simple import SimpleType, simple_readers
-from statetool.serializers.snapshot import SnapshotClass, SnapshotReader
+from statetool.kernels.values.program import Constant, Fixed, Op, PerRecord, SignFlippedLong, Struct, Ttl
+from statetool.serializers.core.base import Serializer
+from statetool.serializers.core.simple import SimpleType, simple_readers
+from statetool.serializers.core.snapshot import SnapshotClass, SnapshotReader
+from statetool.serializers.typeutils.composite import (
+    CompositeSerializer,
+    check_last,
+    composite,
+    inside,
+    sequence,
+    sum_of_lengths,
+)
 from statetool.types import LogicalType, Scalar, StructType, TtlType
 
 _SIGN: Final = -(1 << 63)

@@ -11,11 +11,13 @@ from typing import Final
 from statetool.errors import UnknownSerializerError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
-from statetool.serializers import arrays, basic, cep, runtime, sql, streaming, temporal, tuples, user
-from statetool.serializers.base import Serializer
-from statetool.serializers.packages import binary_name, known_name
-from statetool.serializers.simple import SimpleSerializer, SimpleType
-from statetool.serializers.snapshot import SnapshotClass, SnapshotReader
+from statetool.serializers import cep, runtime, streaming
+from statetool.serializers.core.base import Serializer
+from statetool.serializers.core.packages import binary_name, known_name
+from statetool.serializers.core.simple import SimpleSerializer, SimpleType
+from statetool.serializers.core.snapshot import SnapshotClass, SnapshotReader
+from statetool.serializers.sql import runtime as sql
+from statetool.serializers.typeutils import arrays, basic, temporal, tuples, user
 
 _WINDOWS: Final = (runtime.TIME_WINDOW, runtime.GLOBAL_WINDOW, runtime.COUNT_WINDOW)
 _TYPES: Final = (

@@ -13,7 +13,7 @@ from typing import Any, Final
 from statetool.errors import EncodeError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
-from statetool.kernels.program import (
+from statetool.kernels.values.program import (
     Constant,
     Fixed,
     Op,
@@ -23,9 +23,16 @@ from statetool.kernels.program import (
     Struct,
     or_per_record,
 )
-from statetool.serializers.basic import TYPES as BASIC
-from statetool.serializers.composite import CompositeSerializer, after_flag, composite, inside, read_null, sequence
-from statetool.serializers.simple import SimpleType, simple_readers
+from statetool.serializers.core.simple import SimpleType, simple_readers
+from statetool.serializers.typeutils.basic import TYPES as BASIC
+from statetool.serializers.typeutils.composite import (
+    CompositeSerializer,
+    after_flag,
+    composite,
+    inside,
+    read_null,
+    sequence,
+)
 from statetool.types import Field, ListType, LogicalType, Scalar, StructType
 
 _I32, _I64, _TEXT, _BOOL = Scalar("int32"), Scalar("int64"), Scalar("string"), Scalar("bool")

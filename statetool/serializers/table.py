@@ -1,6 +1,6 @@
 """The table of all supported snapshot classes, and the reader for them.
 
-Families of Flink name classes without their package. :mod:`statetool.serializers.packages` has the packages, because some classes moved
+Families of Flink name classes without their package. :mod:`statetool.serializers.core.packages` has the packages, because some classes moved
 between releases. No two families have the same name. Classes of other libraries belong to :mod:`statetool.serializers.plugins`.
 """
 
@@ -10,31 +10,31 @@ from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import Final, cast
 
-from statetool.serializers.base import Serializer
-from statetool.serializers.packages import full_name, known_name
-from statetool.serializers.snapshot import SnapshotClass, SnapshotReader
+from statetool.serializers.core.base import Serializer
+from statetool.serializers.core.packages import full_name, known_name
+from statetool.serializers.core.snapshot import SnapshotClass, SnapshotReader
 from statetool.types.declared import NOTHING_DECLARED, TypeContext
 
 #: Modules by family. A class is looked up in this order: families that nearly every job has come first, those with many modules last.
 FAMILIES: Final = {
-    "basic": "basic",
-    "temporal": "temporal",
-    "arrays": "arrays",
-    "collections": "collections",
-    "tuples": "tuples",
-    "row": "row",
-    "pojo": "pojo",
-    "enums": "enums",
-    "options": "options",
+    "basic": "typeutils.basic",
+    "temporal": "typeutils.temporal",
+    "arrays": "typeutils.arrays",
+    "collections": "typeutils.collections",
+    "tuples": "typeutils.tuples",
+    "row": "typeutils.row",
+    "pojo": "typeutils.pojo",
+    "enums": "typeutils.enums",
+    "options": "typeutils.options",
     "runtime": "runtime",
     "streaming": "streaming",
-    "sql": "sql",
-    "rowdata": "rowdata",
-    "external": "sql_external",
-    "user": "user",
+    "sql": "sql.runtime",
+    "rowdata": "sql.rowdata",
+    "external": "sql.external",
+    "user": "typeutils.user",
     "legacy": "simple_types",
     "kryo": "kryo.serializer",
-    "avro": "avro",
+    "avro": "avro.serializer",
     "cep": "cep",
 }
 

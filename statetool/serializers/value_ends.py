@@ -9,19 +9,19 @@ import numpy as np
 
 from statetool.errors import DecodeError, StatetoolError, UndescribedClassError
 from statetool.io.cursor import Cursor
-from statetool.kernels import program as ir
-from statetool.kernels.arrays import Bytes, Positions
-from statetool.kernels.codes import check
-from statetool.kernels.rewrite import rewritten
-from statetool.kernels.skip import skip_many
-from statetool.kernels.skip_program import compile_skip
+from statetool.kernels.core.arrays import Bytes, Int64s
+from statetool.kernels.core.codes import check
+from statetool.kernels.graphs.rewrite import rewritten
+from statetool.kernels.values import program as ir
+from statetool.kernels.values.skip import skip_many
+from statetool.kernels.values.skip_program import compile_skip
 
 #: Maximum number of values after one of an undescribed class in which to search for other such classes.
 _MAX_SEARCHED: Final = 10_000
 
 
 def undescribed_error(
-    error: StatetoolError, decode: Callable[[Cursor], Any], data: Bytes, pos: Positions, end: Positions
+    error: StatetoolError, decode: Callable[[Cursor], Any], data: Bytes, pos: Int64s, end: Int64s
 ) -> StatetoolError:
     """Return the error that names the classes, if a value is of a class that the snapshot does not describe.
 
@@ -47,7 +47,7 @@ def undescribed_error(
 
 
 def _with_other_classes(
-    error: UndescribedClassError, decode: Callable[[Cursor], Any], data: Bytes, pos: Positions, end: Positions
+    error: UndescribedClassError, decode: Callable[[Cursor], Any], data: Bytes, pos: Int64s, end: Int64s
 ) -> UndescribedClassError:
     """Return the error with the other undescribed classes in the following values, so that all can be declared at once."""
     hints, bases = {error.message: error.hint}, error.bases
@@ -64,7 +64,7 @@ def _with_other_classes(
     return found
 
 
-def find_ends(op: ir.Op, decode: Callable[[Cursor], Any], data: Bytes, pos: Positions, end: Positions) -> Positions:
+def find_ends(op: ir.Op, decode: Callable[[Cursor], Any], data: Bytes, pos: Int64s, end: Int64s) -> Int64s:
     """Return the position after each value, found by kernels or, if they cannot, with ``decode``."""
     prog = compile_skip(op)
     after = np.empty_like(pos)

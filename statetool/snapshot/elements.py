@@ -9,11 +9,11 @@ from itertools import pairwise
 
 from statetool.entries.form import OperatorReadContext
 from statetool.errors import FormatError, StatetoolError
+from statetool.formats.keyed.subclasses import learn_states, may_differ
 from statetool.formats.metadata import OperatorState
 from statetool.formats.operator_state import OperatorHeader, read_header_before, read_operator_header
 from statetool.formats.state_meta import StateMetaInfo
 from statetool.formats.stream import Stream
-from statetool.formats.subclasses import learn_states, may_differ
 from statetool.io.cursor import Cursor
 from statetool.snapshot.needed_headers import needed_headers
 from statetool.snapshot.unflushed_lists import (

@@ -28,7 +28,7 @@ from statetool.types.declared import NOTHING_DECLARED, TypeContext
 from statetool.types.operators import OperatorLabel
 
 if TYPE_CHECKING:
-    from statetool.serializers.base import Serializer
+    from statetool.serializers.core.base import Serializer
     from statetool.sql_plans.compiled_plan import CompiledPlan
 
 #: Version of the metadata that first has names and uids of operators.

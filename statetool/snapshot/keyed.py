@@ -20,12 +20,12 @@ from statetool.entries.joined_headers import join_headers
 from statetool.entries.raw_timers import is_own_state
 from statetool.errors import FormatError, OptionError, StatetoolError
 from statetool.formats.keyed.header import KeyedHeader, read_keyed_header
+from statetool.formats.keyed.subclasses import learn_header
 from statetool.formats.metadata import OperatorState
 from statetool.formats.state_meta import StateMetaInfo
 from statetool.formats.stream import prefetch
-from statetool.formats.subclasses import learn_header
 from statetool.io.cursor import Cursor
-from statetool.serializers.base import Serializer
+from statetool.serializers.core.base import Serializer
 from statetool.snapshot.needed_headers import needed_headers
 from statetool.types.operators import display_name
 

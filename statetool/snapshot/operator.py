@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from statetool.entries.form import OperatorReadContext
     from statetool.formats.keyed.header import KeyedHeader
     from statetool.formats.state_meta import StateMetaInfo
-    from statetool.serializers.base import Serializer
+    from statetool.serializers.core.base import Serializer
     from statetool.snapshot.elements import ElementInventory
     from statetool.snapshot.keyed import KeyedInventory
     from statetool.sql_plans.aggregates import PlanAggregates
@@ -134,7 +134,7 @@ class OperatorInventory:
     @property
     def _stored_key(self) -> Serializer | None:
         """The key type that the snapshot stores or the user declares, ``None`` if it is unknown or was inferred."""
-        from statetool.serializers.opaque import OpaqueSerializer
+        from statetool.serializers.core.opaque import OpaqueSerializer
 
         key = self.keyed.key if self.listed_keyed else None
         return None if self.keyed.key_found or isinstance(key, OpaqueSerializer) else key
@@ -255,7 +255,7 @@ class OperatorInventory:
     @property
     def _has_sql_rows(self) -> bool:
         from statetool.serializers.naming import rows_of
-        from statetool.serializers.rowdata import RowDataSerializer
+        from statetool.serializers.sql.rowdata import RowDataSerializer
 
         key, metas = self._key_and_metas()
         serializers = [*([] if key is None else [key]), *(meta.value for meta in metas)]
@@ -366,8 +366,8 @@ class OperatorInventory:
 
 
 def _may_have_subclasses(states: Iterable[StateMetaInfo], key: Serializer | None = None) -> bool:
-    from statetool.serializers.base import all_parts
-    from statetool.serializers.pojo import PojoSerializer
+    from statetool.serializers.core.base import all_parts
+    from statetool.serializers.typeutils.pojo import PojoSerializer
 
     roots = [*(s for meta in states for s in meta.serializers.values()), *([] if key is None else [key])]
     return any(isinstance(part, PojoSerializer) for root in roots for part in all_parts(root))

@@ -10,7 +10,7 @@ from statetool.types.operators import OperatorLabel, OperatorRecord
 
 if TYPE_CHECKING:
     from statetool.formats.state_meta import StateMetaInfo
-    from statetool.serializers.base import Serializer
+    from statetool.serializers.core.base import Serializer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +58,7 @@ def undecoded_reasons(states: Mapping[str, StateInfo], table: str) -> list[str]:
 
 def uses_ttl(serializer: Serializer) -> bool:
     """Return True if values, elements or map values carry their last access time."""
-    from statetool.serializers.base import all_parts
+    from statetool.serializers.core.base import all_parts
     from statetool.serializers.runtime import TtlSerializer
 
     return any(isinstance(part, TtlSerializer) for part in all_parts(serializer))
@@ -97,8 +97,8 @@ def state_info(
     key_found
         Whether the key type was inferred from the key groups of the keys.
     """
-    from statetool.formats.naming import types_to_declare
-    from statetool.serializers.pyflink import what_to_declare
+    from statetool.formats.keyed.naming import types_to_declare
+    from statetool.serializers.pyflink.serializer import what_to_declare
 
     involved = [*meta.serializers.values(), *([key] if key is not None else [])]
     reason = "; ".join(dict.fromkeys(r for s in involved for r in _opaque_reasons(s)))

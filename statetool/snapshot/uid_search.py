@@ -17,12 +17,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO, Any, Final
 
-from statetool.classes.class_file import MAGIC, string_constants
-from statetool.classes.class_path import ARCHIVES, files_of
 from statetool.errors import FormatError, UnsupportedError
 from statetool.formats.operator_id import operator_id_for_uid
 from statetool.io import files
 from statetool.io.cache import cache_folders, keep_newest, writable
+from statetool.java.classes.class_file import MAGIC, string_constants
+from statetool.java.classes.class_path import ARCHIVES, files_of
 
 #: Larger files, including those in an archive, are not searched for uids.
 _MOST_BYTES: Final = 64 << 20

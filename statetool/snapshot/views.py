@@ -18,7 +18,7 @@ from statetool.types import Scalar
 
 if TYPE_CHECKING:
     from statetool.formats.state_meta import StateMetaInfo
-    from statetool.serializers.base import Serializer
+    from statetool.serializers.core.base import Serializer
 
 WAITING: Final = "waiting"
 MATCHES: Final = "matches"

@@ -18,14 +18,14 @@ from statetool.spark.private import run_daemon, without_zip
 #: Module of workers that run tasks; other workers look up data sources and need none of these imports.
 _WORKER: Final = "pyspark.worker"
 #: Imports of tasks that read and write state, with all that these import.
-_OF_TASKS: Final = ("pyspark.sql.pandas.serializers", "statetool.tables.read", "statetool.spark.runner")
+_OF_TASKS: Final = ("pyspark.sql.pandas.serializers", "statetool.tables.read", "statetool.spark.write.runner")
 
 
 def import_for_tasks() -> None:
     """Import the modules that tasks need, and numba if there are cached kernels to load; workers forked later share them."""
     for name in _OF_TASKS:
         importlib.import_module(name)
-    from statetool.kernels import kept
+    from statetool.kernels.core import kept
 
     if kept.names():
         importlib.import_module("numba")

@@ -7,9 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from statetool.comparison.compare import differences
-from statetool.comparison.plan import Unit
-from statetool.comparison.records import DIFFERENCES
+from statetool.analysis.comparison.compare import differences
+from statetool.analysis.comparison.plan import Unit
+from statetool.analysis.comparison.records import DIFFERENCES
 from statetool.spark.schema import spark_schema
 from statetool.spark.workers import begin_task
 

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 from uuid import uuid4
 
-from statetool.comparison.changes import CHANGE, DELETE
+from statetool.analysis.comparison.changes import CHANGE, DELETE
 from statetool.errors import FormatError, OptionError, SnapshotNotFoundError, suggest
 from statetool.io import files, targets
 from statetool.spark.lakes import lake_error
-from statetool.spark.targets import spark_target
+from statetool.spark.write.targets import spark_target
 
 FoldFormat = Literal["parquet", "delta", "iceberg"]
 _FORMATS: Final = ("parquet", "delta", "iceberg")

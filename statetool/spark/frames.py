@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from statetool.errors import OptionError
 from statetool.io.threads import in_threads
-from statetool.spark.guard import ROW_BYTES, read_checked
 from statetool.spark.session import default_parallelism, has_data_sources, heap_bytes
+from statetool.spark.source.guard import ROW_BYTES, read_checked
 from statetool.spark.stages import ItemTask, Stages, stages_of_items
 from statetool.spark.tables import arrow_frame
 from statetool.spark.workers import check_workers

@@ -182,7 +182,7 @@ def register(spark: Any) -> None:
             "this PySpark has no Python data sources",
             hint="use PySpark 4, or the methods of statetool.load(path, spark=spark), which work on 3.5 as well",
         )
-    from statetool.spark.sources import (
+    from statetool.spark.source.sources import (
         CatalogTableSource,
         FlinkStateMetadataSource,
         FlinkStateSource,

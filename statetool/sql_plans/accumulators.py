@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from statetool.serializers.rowdata import RowDataSerializer
+from statetool.serializers.sql.rowdata import RowDataSerializer
 
 #: Buffers of functions with several, by name and whether they retract; all others have one.
 _BUFFERS: Final[Mapping[tuple[str, bool], tuple[str, ...]]] = {

@@ -17,9 +17,9 @@ from statetool.errors import FormatError, OptionError
 from statetool.formats.operator_id import operator_id_for_uid
 from statetool.formats.state_meta import StateMetaInfo
 from statetool.io.files import InputFile
-from statetool.serializers.base import Serializer
+from statetool.serializers.core.base import Serializer
 from statetool.serializers.naming import rows_of
-from statetool.serializers.rowdata import RowDataSerializer
+from statetool.serializers.sql.rowdata import RowDataSerializer
 from statetool.sql_plans.accumulators import accumulator_names, view_aggregates
 from statetool.sql_plans.expressions import ColumnTexts
 from statetool.sql_plans.row_types import row_names, row_roots

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from statetool.errors import OptionError
-from statetool.serializers.table_types import parse_table_type
+from statetool.serializers.sql.type_text import parse_table_type
 
 
 def row_names(row_type: Any) -> list[str]:

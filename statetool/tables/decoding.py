@@ -5,8 +5,8 @@ from __future__ import annotations
 from statetool.columns.values import StateLayout
 from statetool.errors import StatetoolError, UnsupportedError
 from statetool.formats.keyed.entries import EntryBatch
-from statetool.serializers.base import Serializer, blame
-from statetool.serializers.pyflink import PYTHON_STATE
+from statetool.serializers.core.base import Serializer, blame
+from statetool.serializers.pyflink.serializer import PYTHON_STATE
 
 
 class decoding:

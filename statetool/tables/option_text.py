@@ -9,7 +9,7 @@ number      digits
 flag        ``true`` or ``false``
 names       JSON list, or names separated by commas
 columns     JSON object of paths and lists of names, or ``ROW<...>``
-keys        JSON list of keys, or a single key as JSON or as a bare word (:mod:`statetool.tables.key_text`)
+keys        JSON list of keys, or a single key as JSON or as a bare word (:mod:`statetool.tables.keys.text`)
 ==========  ========================================================================================
 """
 
@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from statetool.errors import OptionError, suggest
-from statetool.tables.key_text import key_to_json, parse_keys
+from statetool.tables.keys.text import key_to_json, parse_keys
 from statetool.types.json_text import parse_json
 from statetool.types.options import TextKind
 

@@ -20,10 +20,10 @@ from statetool.io.glibc import keep_freed_memory
 from statetool.io.open_files import keeping_open
 from statetool.kernels.ahead import compile_together
 from statetool.snapshot.views import check_view
-from statetool.tables.elements import element_rows
-from statetool.tables.in_flight import in_flight_rows
-from statetool.tables.keyed import Columns, KeyedTable, flatten
-from statetool.tables.kind import TableSpec
+from statetool.tables.kinds.elements import element_rows
+from statetool.tables.kinds.in_flight import in_flight_rows
+from statetool.tables.kinds.keyed import Columns, KeyedTable, flatten
+from statetool.tables.kinds.kind import TableSpec
 from statetool.tables.splits import ElementSplit, InFlightSplit, KeyedSplit, Split
 
 #: Bytes per batch of entries. Between kernels, a thread holds the interpreter, once per batch. With large batches, threads wait less for each other;
@@ -33,8 +33,8 @@ _BATCH_BYTES: Final = 16 << 20
 _COMPILE_TOGETHER_BYTES: Final = 4 << 20
 #: Kernels needed for rows of keyed state, those with the longest compilation first.
 _KERNELS: Final = (
-    "skip.skip_many", "distinct.number_ranges", "decode_text.text_fill", "decode_fixed.load_fixed", "decode_text.text_sizes",
-    "elements.joined_counts", "elements.joined_positions",
+    "values.skip.skip_many", "entries.distinct.number_ranges", "values.decode_text.text_fill", "values.decode_fixed.load_fixed", "values.decode_text.text_sizes",
+    "values.elements.joined_counts", "values.elements.joined_positions",
 )  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from typing_extensions import Unpack
 from statetool.entries.sizes import MEMORY_BYTES, TARGET_BYTES
 from statetool.errors import OptionError
 from statetool.snapshot.state_tables import KEYED_STATE, TIMERS
-from statetool.tables.key_text import Key, exact_key
+from statetool.tables.keys.text import Key, exact_key
 from statetool.tables.option_text import Option, by_known_names, parse_flag
 from statetool.types.options import ReadingOptions, ReadOptions, as_text, refuse_unknown, whole_number
 

@@ -18,22 +18,22 @@ from statetool.entries.form import MEMORY_BYTES
 from statetool.errors import OptionError, StatetoolError, UnknownNameError, suggest
 from statetool.formats.channel_state import Side
 from statetool.formats.key_groups import key_group_for
-from statetool.formats.naming import check_columns, named_header, named_state
+from statetool.formats.keyed.naming import check_columns, named_header, named_state
 from statetool.io.open_files import keeping_open
 from statetool.io.output import Output
 from statetool.io.threads import Map, in_threads
-from statetool.serializers.base import Serializer
-from statetool.serializers.pyflink import PYTHON_STATE
+from statetool.serializers.core.base import Serializer
+from statetool.serializers.pyflink.serializer import PYTHON_STATE
 from statetool.snapshot.operator import OperatorInventory
 from statetool.snapshot.state_tables import KEYED_STATE, TIMERS
-from statetool.tables.element_splits import plan_elements, plan_in_flight
-from statetool.tables.equal_keys import KeyPlace, equal_keys
-from statetool.tables.in_flight import in_flight_columns
-from statetool.tables.key_parser import KeyTypeError, parse_key
-from statetool.tables.key_text import Key, exact_key, show_key
-from statetool.tables.keyed import UNDECODED, UNDECODED_TYPE
-from statetool.tables.kind import ElementKind, KeyedKind, NamedColumns, TableSpec, TableStates
-from statetool.tables.kinds import find_kind
+from statetool.tables.keys.equal_keys import KeyPlace, equal_keys
+from statetool.tables.keys.parser import KeyTypeError, parse_key
+from statetool.tables.keys.text import Key, exact_key, show_key
+from statetool.tables.kinds.element_splits import plan_elements, plan_in_flight
+from statetool.tables.kinds.in_flight import in_flight_columns
+from statetool.tables.kinds.keyed import UNDECODED, UNDECODED_TYPE
+from statetool.tables.kinds.kind import ElementKind, KeyedKind, NamedColumns, TableSpec, TableStates
+from statetool.tables.kinds.registry import find_kind
 from statetool.tables.read import read_split
 from statetool.tables.request import ScanRequest
 from statetool.tables.splits import KeyedSplit, Split

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statetool.entries.form import BATCH_BYTES, EntryRequest, KeyGroupReader, size_of
 from statetool.formats.channel_state import Channel
 from statetool.formats.stream import Stream
-from statetool.tables.kind import ElementKind, KeyedKind, TableSpec
+from statetool.tables.kinds.kind import ElementKind, KeyedKind, TableSpec
 from statetool.types.declared import TypeContext
 
 

@@ -13,7 +13,7 @@ from textual.pilot import Pilot
 from textual.widgets import DataTable, Static, Tree
 
 import statetool
-from statetool.cli.browser import Browser
+from statetool.cli.read.browser import Browser
 from tests.support.zoo import ZOO
 
 
@@ -81,7 +81,7 @@ def test_tables_of_an_operator_are_shown(width: int) -> None:
 
 
 def test_more_rows_are_read_when_they_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("statetool.cli.browser.PAGE", 10)
+    monkeypatch.setattr("statetool.cli.read.browser.PAGE", 10)
 
     async def steps(app: Browser, pilot: Pilot[None]) -> None:
         table = await show(app, pilot, "timers", "timers")
@@ -107,7 +107,7 @@ def test_what_cannot_be_read_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise statetool.StatetoolError("[damaged] bytes")
 
-    monkeypatch.setattr("statetool.cli.browser._rows", fail)
+    monkeypatch.setattr("statetool.cli.read.browser._rows", fail)
 
     async def steps(app: Browser, pilot: Pilot[None]) -> None:
         await show(app, pilot, "timers", "timers")

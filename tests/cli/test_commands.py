@@ -13,8 +13,8 @@ from click.testing import CliRunner, Result
 
 import statetool
 from statetool.cli.main import cli
-from statetool.declaring.classes import declared_classes
 from statetool.formats.metadata import OperatorState, SnapshotMetadata, SubtaskState, parse_metadata, write_metadata
+from statetool.java.declaring.classes import declared_classes
 from statetool.tables.request import OPTIONS
 from tests.support.zoo import ZOO
 

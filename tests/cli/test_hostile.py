@@ -20,11 +20,11 @@ from textual.widgets import DataTable, Static, Tree
 
 import statetool as st
 from statetool import flink
-from statetool.cli.browser import Browser
 from statetool.cli.completion import complete_operator, complete_state
 from statetool.cli.main import cli
-from statetool.cli.tables import head
-from statetool.connectors.kafka_sink import kafka_tools
+from statetool.cli.read.browser import Browser
+from statetool.cli.read.tables import head
+from statetool.connectors.layouts.kafka_sink import kafka_tools
 from statetool.connectors.model import PendingCommit
 from statetool.errors import StatetoolError
 from tests.support.snapshots import build, canonical

@@ -11,41 +11,41 @@ import fastavro
 import pytest
 
 import statetool
-from statetool.advice.findings import Finding
-from statetool.advice.history import Advice
-from statetool.cluster.overview import JobRow, JobSnapshotRow, read_overview
+from statetool.analysis.comparison.records import DIFFERENCES, DifferenceCounts, StructureDifference
+from statetool.analysis.statistics.records import ESTIMATES, TABLES, GrowthRow
+from statetool.analysis.verification.problems import Problem
 from statetool.columns.text_schemas import avro_schema
-from statetool.comparison.records import DIFFERENCES, DifferenceCounts, StructureDifference
 from statetool.connectors.backlog import BacklogRow, backlog_rows
 from statetool.connectors.commit_ids import CommitIdRow, commit_id_rows
-from statetool.connectors.edits import SplitChange
+from statetool.connectors.edits.edits import SplitChange
 from statetool.connectors.lag import LagRow, lag_rows
+from statetool.connectors.layouts.pipeline_schemas import TableSchemaRow, table_schema_rows
+from statetool.connectors.outside.table_commits import TableCommitRow, table_commit_rows
 from statetool.connectors.pending import PendingRow, pending_rows
-from statetool.connectors.pipeline_schemas import TableSchemaRow, table_schema_rows
 from statetool.connectors.sinks import sinks_of
 from statetool.connectors.sources import source_of
-from statetool.connectors.table_commits import TableCommitRow, table_commit_rows
 from statetool.connectors.tables import CONNECTOR_TABLES
-from statetool.directories.chain import ChainCheckpoint, ChainFile
-from statetool.directories.orphans import OrphanFile
-from statetool.directories.snapshots import SnapshotRow
-from statetool.directories.trash import Trash, TrashedFile
 from statetool.io.listing import FoundFile
 from statetool.migration.plan import StepRow
-from statetool.saving.convert import ConvertRow
-from statetool.saving.copies import CopiedFile
-from statetool.saving.drop import DropRow
-from statetool.saving.erase import ErasedRow
-from statetool.saving.merge import MergeRow
-from statetool.saving.purge import PurgedRow
-from statetool.saving.rescale import RescaleRow
-from statetool.saving.sample import SampledRow
-from statetool.saving.set_values import SetRow
+from statetool.operations.advice.findings import Finding
+from statetool.operations.advice.history import Advice
+from statetool.operations.cluster.overview import JobRow, JobSnapshotRow, read_overview
+from statetool.operations.directories.chain import ChainCheckpoint, ChainFile
+from statetool.operations.directories.orphans import OrphanFile
+from statetool.operations.directories.snapshots import SnapshotRow
+from statetool.operations.directories.trash import Trash, TrashedFile
 from statetool.saving.uids import UidChange
+from statetool.saving.verbs.convert import ConvertRow
+from statetool.saving.verbs.copies import CopiedFile
+from statetool.saving.verbs.drop import DropRow
+from statetool.saving.verbs.erase import ErasedRow
+from statetool.saving.verbs.merge import MergeRow
+from statetool.saving.verbs.purge import PurgedRow
+from statetool.saving.verbs.rescale import RescaleRow
+from statetool.saving.verbs.sample import SampledRow
+from statetool.saving.verbs.set_values import SetRow
 from statetool.snapshot.metadata_tables import METADATA_TABLES
-from statetool.statistics.records import ESTIMATES, TABLES, GrowthRow
 from statetool.tables.metadata import metadata_schema, record_schema
-from statetool.verification.problems import Problem
 from tests.support.connectors.committers import iceberg
 from tests.support.connectors.committers import new as committing
 from tests.support.connectors.lake_cases import PACKED

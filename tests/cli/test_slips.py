@@ -14,8 +14,8 @@ import pytest
 from click.testing import CliRunner
 
 import statetool as st
+from statetool.analysis.comparison.structure import operator_differences
 from statetool.cli.main import cli
-from statetool.comparison.structure import operator_differences
 from statetool.errors import EncodeError, OptionError, UnknownNameError
 from statetool.formats.metadata import parse_metadata, write_metadata
 from statetool.formats.metadata.handles import ByteStreamHandle

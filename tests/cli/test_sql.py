@@ -18,8 +18,8 @@ from prompt_toolkit.document import Document
 import statetool
 from statetool.api.query import engine
 from statetool.cli.main import cli
-from statetool.cli.sql import _typed_statements
-from statetool.cli.sql_completion import TableCompleter
+from statetool.cli.read.sql import _typed_statements
+from statetool.cli.read.sql_completion import TableCompleter
 from statetool.errors import MissingDependencyError, OptionError, StatetoolError, UnknownNameError
 from tests.support.zoo import ZOO
 
@@ -148,7 +148,7 @@ def test_statements_of_stdin_run_in_turn() -> None:
 
 def test_the_prompt_joins_lines_and_has_commands(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     typed = iter([".tables", "SELECT 1", "FROM timers_timers;", "", ".help", ".quit"])
-    monkeypatch.setattr("statetool.cli.sql._asker", lambda _: lambda _: next(typed))
+    monkeypatch.setattr("statetool.cli.read.sql._asker", lambda _: lambda _: next(typed))
     assert list(_typed_statements(engine(ZOO))) == ["SELECT 1\nFROM timers_timers;"]
     shown = capsys.readouterr().out
     assert "orders_keyed_state" in shown

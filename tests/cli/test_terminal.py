@@ -24,7 +24,7 @@ import statetool
 from statetool.cli.completion import complete_operator, complete_path
 from statetool.cli.main import cli
 from statetool.cli.output import Output
-from statetool.cli.tables import head
+from statetool.cli.read.tables import head
 from statetool.cli.terminal_table import cut_text, fit_table, text_width
 from tests.support.zoo import ZOO
 

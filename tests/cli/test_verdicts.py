@@ -13,9 +13,9 @@ from statetool.cli import verdicts
 from statetool.cli.main import cli
 from statetool.compatibility.verdicts import NEW, A
 from statetool.errors import printable
-from statetool.verdicts.commands import CommandLine
-from statetool.verdicts.finding import Finding, Findings
-from statetool.verdicts.text import lines_of
+from statetool.reporting.verdicts.commands import CommandLine
+from statetool.reporting.verdicts.finding import Finding, Findings
+from statetool.reporting.verdicts.text import lines_of
 from tests.support.verdict_output import COMMANDS, EXPECTED, inputs, run_commands
 
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
-from statetool.kernels.program import PerRecord
-from statetool.serializers.avro import AvroSerializer
+from statetool.kernels.values.program import PerRecord
+from statetool.serializers.avro.serializer import AvroSerializer
 from tests.support.checks.both_ways import READ_OPTIONS, same_both_ways
 from tests.support.quick import examples
 from tests.support.strategies.avro import avro_values

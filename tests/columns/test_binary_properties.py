@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
-from statetool.serializers.base import Serializer
+from statetool.serializers.core.base import Serializer
 from tests.support.checks.both_ways import READ_OPTIONS, same_both_ways
 from tests.support.quick import examples
 from tests.support.strategies.sql import sql_values

@@ -11,9 +11,9 @@ import statetool
 from statetool.errors import EncodeError, OptionError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
-from statetool.serializers.base import Serializer
+from statetool.serializers.core.base import Serializer
 from statetool.serializers.naming import name_fields
-from statetool.serializers.rowdata import BinaryRowSerializer
+from statetool.serializers.sql.rowdata import BinaryRowSerializer
 from statetool.serializers.table import snapshot_reader
 from tests.support.checks.serializer_check import Case
 from tests.support.corpora.golden import generated

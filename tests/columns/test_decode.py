@@ -16,10 +16,10 @@ from statetool.columns.values import map_values
 from statetool.errors import DecodeError, StatetoolError, UnsupportedError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
-from statetool.kernels import program as ir
-from statetool.serializers.base import Serializer
-from statetool.serializers.basic import write_big_decimal, write_big_integer, write_string
+from statetool.kernels.values import program as ir
+from statetool.serializers.core.base import Serializer
 from statetool.serializers.table import snapshot_reader
+from statetool.serializers.typeutils.basic import write_big_decimal, write_big_integer, write_string
 from statetool.types import (
     BigDecimalType,
     BigIntegerType,
@@ -84,7 +84,7 @@ def _string(value: str | None) -> bytes:
 )
 def test_no_values_are_an_empty_column(op: ir.Op, logical: LogicalType) -> None:
     for mode in ("show", "raw"):
-        array, after = _decode(op, logical, options=ReadOptions(ttl=mode))  # type: ignore[arg-type]
+        array, after = _decode(op, logical, options=ReadOptions(ttl=mode))
         assert len(array) == 0
         assert after == []
 

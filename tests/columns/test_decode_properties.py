@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from statetool.errors import StatetoolError, UnsupportedError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
-from statetool.serializers.base import Serializer
+from statetool.serializers.core.base import Serializer
 from statetool.serializers.table import snapshot_reader
 from statetool.types.options import ReadOptions
 from tests.support.checks.both_ways import READ_OPTIONS, same_both_ways

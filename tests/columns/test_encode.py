@@ -16,11 +16,11 @@ from statetool.columns.encode import _Plain, encode_column, first_failing
 from statetool.columns.from_plain import plain_to_arrow
 from statetool.columns.pieces import pack
 from statetool.columns.to_plain import arrow_to_plain
-from statetool.declaring import flink_types as flink
 from statetool.errors import EncodeError, StatetoolError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
-from statetool.serializers.base import Serializer
+from statetool.java.declaring import flink_types as flink
+from statetool.serializers.core.base import Serializer
 from statetool.serializers.table import snapshot_reader
 from statetool.types.options import ReadOptions
 from tests.support.checks.serializer_check import Case

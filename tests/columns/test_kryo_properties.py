@@ -16,9 +16,9 @@ from statetool.columns.decode import as_data, decode_column
 from statetool.columns.values import split_joined
 from statetool.errors import EncodeError
 from statetool.io.output import Output
-from statetool.kernels.program import Graph, PerRecord
-from statetool.kernels.rewrite import rewritten
-from statetool.serializers.base import Serializer
+from statetool.kernels.graphs.rewrite import rewritten
+from statetool.kernels.values.program import Graph, PerRecord
+from statetool.serializers.core.base import Serializer
 from statetool.serializers.value_ends import find_ends
 from statetool.types.declared import ClassDeclaration, class_of_fields, enum_of
 from statetool.types.options import ReadOptions

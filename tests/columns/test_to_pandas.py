@@ -9,8 +9,8 @@ import pytest
 
 import statetool
 from statetool.columns.to_pandas import pandas_frame
-from statetool.declaring.flink_types import parse_type
-from statetool.tables.timer_times import times_of
+from statetool.java.declaring.flink_types import parse_type
+from statetool.tables.kinds.timer_times import times_of
 from tests.support.zoo import ZOO
 
 

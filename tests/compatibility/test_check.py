@@ -12,8 +12,8 @@ from click.testing import CliRunner
 import statetool as st
 from statetool import flink as types
 from statetool.cli.main import cli
-from statetool.compatibility.avro_rules import by_position, canonical, equal, unreadable
-from statetool.compatibility.rules import resolve
+from statetool.compatibility.rules.avro import by_position, canonical, equal, unreadable
+from statetool.compatibility.rules.serializers import resolve
 from statetool.compatibility.verdicts import Level
 from statetool.errors import OptionError
 from statetool.io.cursor import Cursor
@@ -339,7 +339,7 @@ def test_declared_fields_tell_what_kryo_5_reads() -> None:
 
 
 def test_kryo_in_an_unchanged_serializer_is_of_another_release_too() -> None:
-    inner = [TypeContext(kryo=k) for k in (2, 5)]  # type: ignore[arg-type]
+    inner = [TypeContext(kryo=k) for k in (2, 5)]
     either = build.either(build.INT, build.kryo("java.util.UUID"))
     old, new = (snapshot_reader(context).snapshot(Cursor(either)) for context in inner)
     assert resolve(old, new).level == Level.INCOMPATIBLE

@@ -12,8 +12,8 @@ from click.testing import CliRunner
 
 import statetool as st
 from statetool.cli.main import cli
-from statetool.compatibility.class_trial import user_class
-from statetool.compatibility.job_classes import is_provided
+from statetool.compatibility.classes.job_classes import is_provided
+from statetool.compatibility.classes.trial import user_class
 from statetool.compatibility.verdicts import OperatorVerdict
 from statetool.errors import OptionError, UnsupportedError
 from tests.support.compile import compile_java

@@ -10,7 +10,7 @@ import pytest
 import statetool as st
 from statetool import flink
 from statetool.compatibility.verdicts import Check
-from statetool.verdicts.check import check_findings
+from statetool.reporting.verdicts.check import check_findings
 from tests.support.compile import compile_java
 
 _CLASS = """

@@ -14,13 +14,13 @@ from click.testing import CliRunner
 
 import statetool as st
 from statetool import flink
-from statetool.api.migrate import try_plan
+from statetool.api.write.migrate import try_plan
 from statetool.cli.main import cli
 from statetool.errors import UnsupportedError
 from statetool.formats.metadata import parse_metadata, write_metadata
-from statetool.verdicts.check import check_findings
-from statetool.verdicts.commands import CommandLine
-from statetool.verdicts.finding import Finding
+from statetool.reporting.verdicts.check import check_findings
+from statetool.reporting.verdicts.commands import CommandLine
+from statetool.reporting.verdicts.finding import Finding
 from tests.support.flink import pairs
 from tests.support.flink.pair_suites import SUITES
 from tests.support.flink.remedies import ACROSS, refused_pairs

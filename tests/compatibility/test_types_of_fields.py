@@ -8,11 +8,11 @@ from typing import Literal
 import pytest
 
 from statetool import flink as types
-from statetool.classes.jar_classes import JarClasses
-from statetool.compatibility.class_rules import resolve_class
-from statetool.compatibility.rules import resolve
+from statetool.compatibility.classes.rules import resolve_class
+from statetool.compatibility.rules.serializers import resolve
 from statetool.compatibility.verdicts import Level
 from statetool.io.cursor import Cursor
+from statetool.java.classes.jar_classes import JarClasses
 from statetool.serializers.table import snapshot_reader
 from statetool.types.declared import TypeContext
 from tests.support.compile import compile_java

@@ -54,18 +54,18 @@ def test_positions_tell_with_a_threshold(connector_cases: Path) -> None:
     sp = statetool.load(str(connector_cases / "v2_3_0-kafka-source" / "snapshot"))
     rows = [r for r in sp.connector_rows("source_splits") if r.position is not None]
     ends = {r.split_id: int(r.position) + 10 for r in rows}
-    table = sp.sources(ends=ends, behind=9).to_pylist()  # type: ignore[union-attr]
+    table = sp.sources(ends=ends, behind=9).to_pylist()
     assert table[0]["backlog"] is True
     assert table[0]["backlog_inferred_from"].startswith(f"{len(ends)} of ")
     # Splits without an offset do not imply that there is no backlog.
-    assert sp.sources(ends=ends, behind=10).to_pylist()[0]["backlog"] is None  # type: ignore[union-attr]
+    assert sp.sources(ends=ends, behind=10).to_pylist()[0]["backlog"] is None
     as_table = pa.table({"split": list(ends), "position": list(ends.values())})
-    assert sp.sources(ends=as_table, behind=9).to_pylist() == table  # type: ignore[union-attr]
-    assert sp.sources(ends={"other:0": 5}, behind=1).to_pylist()[0]["backlog"] is None  # type: ignore[union-attr]
+    assert sp.sources(ends=as_table, behind=9).to_pylist() == table
+    assert sp.sources(ends={"other:0": 5}, behind=1).to_pylist()[0]["backlog"] is None
     # All of these have an offset, and none has a backlog.
     numbers = statetool.load(str(connector_cases / "v2_3_0-number-sequence" / "snapshot"))
     splits = {r.split_id: int(r.position) + 1 for r in numbers.connector_rows("source_splits")}
-    assert numbers.sources(ends=splits, behind=1).to_pylist()[0]["backlog"] is False  # type: ignore[union-attr]
+    assert numbers.sources(ends=splits, behind=1).to_pylist()[0]["backlog"] is False
 
 
 def test_rules_that_make_no_sense() -> None:

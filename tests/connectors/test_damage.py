@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import statetool
 from statetool.connectors import registry
 from statetool.connectors.checks import check_source
-from statetool.connectors.collector import read_collector
+from statetool.connectors.layouts.collector import read_collector
 from statetool.connectors.model import SourceBytes
 from statetool.connectors.sinks import COMMITTER_STATE, WRITER_STATE, sink_of
 from statetool.connectors.sources import source_of

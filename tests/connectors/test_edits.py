@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 import statetool
-from statetool.connectors.collector import read_collector
-from statetool.connectors.edits import SourceEdit, edit_source
+from statetool.connectors.edits.edits import SourceEdit, edit_source
 from statetool.connectors.elements import OperatorBytes
+from statetool.connectors.layouts.collector import read_collector
 from statetool.connectors.sinks import COMMITTER_STATE, sink_of
 from statetool.connectors.sources import source_of
 from statetool.connectors.wire import whole_versioned

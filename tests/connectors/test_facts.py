@@ -14,12 +14,12 @@ import statetool
 from statetool.cli.main import cli
 from statetool.connectors import registry
 from statetool.connectors.checks import SourceCheck, check_source
-from statetool.connectors.conversion import convert_consumer, convert_source
-from statetool.connectors.dynamodb_streams import DynamoDbShard, DynamoDbStreamsSource
-from statetool.connectors.edits import SourceEdit, edit_source
-from statetool.connectors.kafka import KafkaSource, KafkaSplit
-from statetool.connectors.kinesis import KinesisSource, KinesisSplit
-from statetool.connectors.legacy_kafka import ConsumedPartition, KafkaConsumer
+from statetool.connectors.edits.conversion import convert_consumer, convert_source
+from statetool.connectors.edits.edits import SourceEdit, edit_source
+from statetool.connectors.layouts.dynamodb_streams import DynamoDbShard, DynamoDbStreamsSource
+from statetool.connectors.layouts.kafka import KafkaSource, KafkaSplit
+from statetool.connectors.layouts.kinesis import KinesisSource, KinesisSplit
+from statetool.connectors.layouts.legacy_kafka import ConsumedPartition, KafkaConsumer
 from statetool.connectors.model import Enumerator, HeldSplit, KnownSplit, SourceBytes, SourceState, SplitPosition
 from statetool.connectors.sources import Source, source_of
 from statetool.connectors.wire import read_version

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import statetool
-from statetool.connectors.iceberg_sink import IcebergCommittable
+from statetool.connectors.layouts.iceberg_sink import IcebergCommittable
 from statetool.connectors.sinks import Sink, sinks_of
 from statetool.errors import FormatError, OptionError
 from tests.support.connectors.commands import run

@@ -10,10 +10,10 @@ from click.testing import CliRunner
 
 import statetool
 from statetool.cli.main import cli
-from statetool.connectors import jdbc_transactions
-from statetool.connectors.jdbc import Xid
-from statetool.connectors.jdbc_transactions import jdbc_commit_rows
-from statetool.connectors.xa_databases import Prepared, prepared_transactions, read_url
+from statetool.connectors.layouts.jdbc import Xid
+from statetool.connectors.outside import jdbc_transactions
+from statetool.connectors.outside.jdbc_transactions import jdbc_commit_rows
+from statetool.connectors.outside.xa_databases import Prepared, prepared_transactions, read_url
 from statetool.errors import ConnectionFailedError, MissingDependencyError, OptionError
 from tests.support.connectors.xa_states import UIDS, write_jdbc_sink, xid_in_database
 

@@ -9,8 +9,8 @@ import pytest
 from kafka.admin import TransactionDescription, TransactionState
 
 import statetool
-from statetool.connectors import kafka_transactions
-from statetool.connectors.kafka_transactions import kafka_commit_rows
+from statetool.connectors.outside import kafka_transactions
+from statetool.connectors.outside.kafka_transactions import kafka_commit_rows
 from statetool.errors import ConnectionFailedError, OptionError
 
 #: State, epoch above that of the snapshot, version of transactions, and outcome if the writers' state is not in the snapshot.

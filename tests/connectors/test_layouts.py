@@ -12,9 +12,9 @@ import pytest
 import statetool
 from statetool import flink
 from statetool.connectors import registry
-from statetool.connectors.iceberg_sink import Manifests, read_manifests
-from statetool.connectors.jdbc import JdbcSink, JdbcWriter
-from statetool.connectors.kafka import KafkaSource, KafkaSplit
+from statetool.connectors.layouts.iceberg_sink import Manifests, read_manifests
+from statetool.connectors.layouts.jdbc import JdbcSink, JdbcWriter
+from statetool.connectors.layouts.kafka import KafkaSource, KafkaSplit
 from statetool.connectors.model import HeldSplit, SourceBytes
 from statetool.connectors.wire import read_version
 from statetool.errors import FormatError, UnsupportedError

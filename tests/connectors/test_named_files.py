@@ -15,10 +15,11 @@ import numpy as np
 import pytest
 
 import statetool
+from statetool.analysis.verification.named_files import check_named_files
 from statetool.columns.pieces import Encoded
 from statetool.connectors import named_files as module
 from statetool.connectors.elements import OperatorBytes
-from statetool.connectors.file_sink import count_requests
+from statetool.connectors.layouts.file_sink import count_requests
 from statetool.connectors.model import NamedFile
 from statetool.connectors.named_files import NamedFiles, elements_with_files, named_files, state_names
 from statetool.connectors.sinks import COMPACT_STATE
@@ -26,7 +27,7 @@ from statetool.connectors.state_handles import handles_in, read_object, rename_f
 from statetool.errors import FormatError, UnsupportedError
 from statetool.formats.metadata import OperatorState, SubtaskState, parse_metadata, write_metadata
 from statetool.formats.state_meta import StateMetaInfo
-from statetool.io.java_stream import JavaArray, JavaClass, JavaObject
+from statetool.io.java_streams.reader import JavaArray, JavaClass, JavaObject
 from statetool.io.listing import FoundFile, stat
 from statetool.saving.compose import write_composition
 from statetool.saving.composition import Composition, OperatorChange
@@ -34,7 +35,6 @@ from statetool.saving.local import LocalRunner
 from statetool.saving.named_files import named_streams
 from statetool.saving.versions import parse_release
 from statetool.types.declared import NOTHING_DECLARED
-from statetool.verification.named_files import check_named_files
 from tests.support.corpora.archives import unpack
 from tests.support.flink.write_ahead_job import ARCHIVE, UIDS
 from tests.support.snapshots import beam, canonical
@@ -269,7 +269,9 @@ def test_directories_of_sinks_are_looked_into_at_the_same_time(
         return FoundFile(place, 1, None)
 
     named = [NamedFile(path=f"s3://bucket/{hour}/part-0", size_bytes=1, state=STATE) for hour in (10, 11)]
-    monkeypatch.setattr("statetool.verification.named_files.named_files", lambda _: NamedFiles(files=tuple(named)))
+    monkeypatch.setattr(
+        "statetool.analysis.verification.named_files.named_files", lambda _: NamedFiles(files=tuple(named))
+    )
     operator = load(checkpoint).inventory.operators["ahead"]
     assert check_named_files(operator, "s3://bucket/chk-1/_metadata", find)[1] == []
 

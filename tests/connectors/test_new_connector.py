@@ -14,7 +14,7 @@ import pytest
 import statetool
 from statetool.connectors import registry
 from statetool.connectors.connector import SplitConnector
-from statetool.connectors.kafka import KafkaSource, KafkaSplit
+from statetool.connectors.layouts.kafka import KafkaSource, KafkaSplit
 from statetool.connectors.model import Enumerator, HeldSplit, KnownSplit, SourceBytes, SplitPosition
 from statetool.connectors.sources import READER_STATE, coordinator_bytes
 from statetool.connectors.wire import write_versioned

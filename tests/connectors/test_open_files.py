@@ -156,7 +156,7 @@ def test_check_sees_that_another_job_has_gone_on(tmp_path: Path) -> None:
 @pytest.mark.parametrize("folder", ["http://169.254.169.254/out", "hdfs://169.254.169.254:80/out", "ftp://there/out"])
 def test_check_asks_only_storage(folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """State cannot send the command to other servers."""
-    monkeypatch.setattr("statetool.connectors.file_checks.stat", refuse)
+    monkeypatch.setattr("statetool.connectors.outside.file_checks.stat", refuse)
     source = streaming(tmp_path / "s", write_versioned(2, bucket(2, folder, pending="part-9")))
     rows = run("sinks", "check", source, code=1)
     assert names(rows, "outcome") == [("unknown",)] * 2

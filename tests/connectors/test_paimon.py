@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import statetool
+from statetool.connectors.layouts.paimon import PaimonCommittable, PaimonSink, read_committable
 from statetool.connectors.model import as_plain
-from statetool.connectors.paimon import PaimonCommittable, PaimonSink, read_committable
 from statetool.connectors.sinks import Sink, sinks_of
 from statetool.connectors.wire import read_version, whole_versioned
 from statetool.errors import FormatError, OptionError, StatetoolError

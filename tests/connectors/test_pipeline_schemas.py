@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import statetool
 from statetool.cli.main import cli
-from statetool.connectors.pipeline_schemas import read_schemas
+from statetool.connectors.layouts.pipeline_schemas import read_schemas
 from statetool.errors import FormatError, StatetoolError
 from statetool.io.output import Output
 from tests.support.connectors.commands import run

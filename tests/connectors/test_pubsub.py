@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import statetool
-from statetool.connectors.pubsub import read_acknowledge_ids
+from statetool.connectors.layouts.pubsub import read_acknowledge_ids
 from statetool.errors import FormatError, StatetoolError
 from tests.support.connectors.commands import run
 from tests.support.corpora.archives import unpack

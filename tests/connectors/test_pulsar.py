@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from statetool.connectors import registry
+from statetool.connectors.layouts.pulsar import PulsarSink, PulsarSource, PulsarSplit
 from statetool.connectors.model import HeldSplit, SourceBytes
-from statetool.connectors.pulsar import PulsarSink, PulsarSource, PulsarSplit
 from statetool.connectors.wire import read_version
 from statetool.io.output import Output
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import statetool
-from statetool.connectors.rabbitmq import read_messages
+from statetool.connectors.layouts.rabbitmq import read_messages
 from statetool.errors import FormatError, StatetoolError
 from tests.support.corpora.archives import unpack
 from tests.support.flink.library_job import PACKED

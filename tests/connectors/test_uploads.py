@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 import statetool
-from statetool.connectors.file_sink import BUCKET, Upload, UploadedFile, part_files, pending_file, read_bucket
+from statetool.analysis.verification.named_files import check_named_files
+from statetool.connectors.layouts.file_sink import BUCKET, Upload, UploadedFile, part_files, pending_file, read_bucket
 from statetool.connectors.model import SinkState
 from statetool.connectors.named_files import NamedFiles
 from statetool.errors import FormatError
 from statetool.io.cursor import Cursor
 from statetool.io.listing import FoundFile
-from statetool.verification.named_files import check_named_files
 from tests.support.corpora.archives import HERE, unpack
 
 OPEN = bytes.fromhex(
@@ -86,7 +86,7 @@ def test_the_rest_of_an_upload_must_exist(
     state = SinkState(role="writer", pending=(), writers=((0, read_bucket(3, Cursor(bucket(OPEN)))),))
     files = tuple(part_files(state))
     assert [file.path for file in files] == ["s3://lake/table/day=1/_part-0-7_tmp_5f0c"]
-    monkeypatch.setattr("statetool.verification.named_files.named_files", lambda _: NamedFiles(files=files))
+    monkeypatch.setattr("statetool.analysis.verification.named_files.named_files", lambda _: NamedFiles(files=files))
     folder = unpack(HERE / "corpus" / "write-ahead.tar.xz", tmp_path)
     operator = statetool.load(str(max(folder.rglob("_metadata")).parent), uids=["ahead"]).inventory.operators["ahead"]
 

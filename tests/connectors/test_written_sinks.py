@@ -16,9 +16,9 @@ import statetool
 from statetool.cli.main import cli
 from statetool.connectors import registry
 from statetool.connectors.connector import SinkConnector
+from statetool.connectors.layouts.starrocks import read_transactions
 from statetool.connectors.model import as_plain
 from statetool.connectors.sinks import COMMITTER_STATE, WRITER_STATE, sinks_in, without_committables
-from statetool.connectors.starrocks import read_transactions
 from statetool.connectors.wire import read_version, write_versioned
 from statetool.errors import FormatError, StatetoolError, UnsupportedError
 from tests.support.connectors.commands import run

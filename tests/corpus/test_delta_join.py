@@ -15,7 +15,7 @@ import pytest
 import statetool
 from statetool.errors import FormatError
 from statetool.snapshot.views import DELTA_JOIN_QUEUE, LOOKUP_QUEUE, views_of
-from statetool.tables.waiting import lookup_rows
+from statetool.tables.kinds.waiting import lookup_rows
 from statetool.types import Scalar
 from statetool.types.options import ReadOptions
 from tests.support.checks.sql_bytes import check_bytes

@@ -17,9 +17,9 @@ import pytest
 
 import statetool
 from statetool.errors import OptionError, StatetoolError, UnknownNameError
-from statetool.formats.naming import named_header
+from statetool.formats.keyed.naming import named_header
 from statetool.serializers.naming import rows_of
-from statetool.serializers.rowdata import RowDataSerializer
+from statetool.serializers.sql.rowdata import RowDataSerializer
 from statetool.tables.scan import table_states
 from tests.support.checks.sql_bytes import check_bytes
 from tests.support.corpora.archives import HERE, unpack

@@ -15,7 +15,7 @@ from statetool.entries.keys import SplitKeys, split_keys
 from statetool.formats.keyed import entries
 from statetool.formats.keyed.entries import EntryBatch, concat, drain
 from statetool.formats.state_meta import StateMetaInfo
-from statetool.serializers.base import Serializer
+from statetool.serializers.core.base import Serializer
 from tests.support.snapshots import canonical
 from tests.support.snapshots.build import LONG, STRING, map_of
 

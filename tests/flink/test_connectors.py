@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import statetool
-from statetool.connectors.files import PATHS, FilePath, FileSource, FileSplit
+from statetool.connectors.layouts.files import PATHS, FilePath, FileSource, FileSplit
 from statetool.connectors.model import Enumerator, KnownSplit
 from statetool.connectors.sources import READER_STATE, coordinator_bytes
 from statetool.connectors.wire import write_versioned

@@ -17,7 +17,7 @@ import statetool
 from statetool.cli.main import cli
 from statetool.errors import CheckpointDeletedError, SnapshotNotFoundError
 from statetool.jobs import follow
-from statetool.spark.export import export_table
+from statetool.spark.write.export import export_table
 from statetool.tables.request import ScanRequest
 from tests.support.flink.follower import complete
 from tests.support.flink.machine import FlinkMachine

@@ -14,20 +14,20 @@ import pytest
 
 import statetool
 from statetool import flink as types
-from statetool.classes.jar_classes import JarClasses
+from statetool.analysis.verification.entry_check import EXACT
 from statetool.columns.to_plain import arrow_to_plain
 from statetool.columns.values import decode_framed
-from statetool.compatibility.job_classes import is_provided
+from statetool.compatibility.classes.job_classes import is_provided
 from statetool.formats.operator_id import operator_id_for_uid
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
-from statetool.serializers.base import Serializer
-from statetool.serializers.java_types import serializer_snapshot
+from statetool.java.classes.jar_classes import JarClasses
+from statetool.serializers.core.base import Serializer
 from statetool.serializers.table import snapshot_reader
+from statetool.serializers.typeutils.java_types import serializer_snapshot
 from statetool.types import StructType
 from statetool.types.declared import TypeContext
 from statetool.types.java import JavaType
-from statetool.verification.entry_check import EXACT
 from tests.support.compile import compile_java, files_of, make_jar
 from tests.support.flink import judge, typed_fields
 from tests.support.flink.machine import AVRO_RECORDS, JARRED, MESSAGES, FlinkMachine

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 import statetool
 from statetool.cli.main import cli
-from statetool.connectors.xa_databases import prepared_transactions
+from statetool.connectors.outside.xa_databases import prepared_transactions
 from tests.support.connectors.commands import run
 from tests.support.connectors.xa_states import UIDS, write_jdbc_sink, xid_in_database
 from tests.support.corpora.archives import HERE

@@ -13,9 +13,9 @@ import pytest
 
 import statetool
 from statetool import flink as types
-from statetool.api.bootstrap import KeyedState
+from statetool.api.write.bootstrap import KeyedState
 from statetool.io.output import Output
-from statetool.serializers.base import Serializer
+from statetool.serializers.core.base import Serializer
 from tests.support.flink.families import FAMILIES, KEYS
 from tests.support.flink.machine import JAVA, OPENS
 from tools.flink_jars import compiled, flink_jars, java_tool

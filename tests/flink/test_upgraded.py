@@ -9,7 +9,7 @@ from typing import Any, Final
 import pytest
 
 import statetool as st
-from statetool.compatibility.class_trial import user_class
+from statetool.compatibility.classes.trial import user_class
 from statetool.errors import EncodeError, OptionError
 from tests.support.corpora.archives import unpack
 from tests.support.flink import pairs

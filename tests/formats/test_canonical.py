@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from statetool.errors import FormatError
+from statetool.formats.backends import canonical
+from statetool.formats.backends.canonical import StreamLayout, is_larger, open_large, read_entries
 from statetool.formats.compression import read_chunks, stream_chunks
-from statetool.formats.keyed import canonical
-from statetool.formats.keyed.canonical import StreamLayout, is_larger, open_large, read_entries
 from statetool.formats.keyed.entries import EntryBatch
 from statetool.formats.keyed.ranges import KeyGroupRange
 from statetool.formats.stream import Stream

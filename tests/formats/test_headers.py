@@ -12,7 +12,7 @@ from statetool.formats.operator_id import operator_id_for_uid
 from statetool.formats.operator_state import read_operator_header, write_operator_header
 from statetool.formats.state_meta import StateMetaInfo
 from statetool.io.cursor import Cursor
-from statetool.serializers.opaque import OpaqueSerializer
+from statetool.serializers.core.opaque import OpaqueSerializer
 from statetool.types.declared import NOTHING_DECLARED
 from tests.support.snapshots import beam, build, canonical
 from tests.support.snapshots.headers import header_with, proxied

@@ -11,15 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from statetool.errors import FormatError, StatetoolError, UnknownSerializerError
-from statetool.formats.keyed import heap_walk
-from statetool.formats.keyed.canonical import StreamLayout, is_larger
+from statetool.formats.backends.canonical import StreamLayout, is_larger
+from statetool.formats.heap import walk as heap_walk
+from statetool.formats.heap.walk import heap_windows, read_heap
 from statetool.formats.keyed.entries import EntryBatch
 from statetool.formats.keyed.header import KeyedHeader
-from statetool.formats.keyed.heap_walk import heap_windows, read_heap
 from statetool.formats.keyed.ranges import KeyGroupRange
 from statetool.formats.state_meta import StateMetaInfo
 from statetool.formats.stream import Stream
-from statetool.kernels import heap as kernel
+from statetool.kernels.entries import heap as kernel
 from tests.support.snapshots.build import INT, LONG, NULL_VALUE, STRING, kryo, list_of, map_of, pojo, tuple_of
 from tests.support.snapshots.canonical import composite_key, encoded, keyed, serializer, snappy, timers
 

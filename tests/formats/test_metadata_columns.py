@@ -13,7 +13,7 @@ from statetool.errors import StatetoolError
 from statetool.formats.metadata import OperatorState, SnapshotMetadata, SubtaskState, columns, reader, write_metadata
 from statetool.formats.metadata.handles import ChangelogHandle, ChangesHandle, FileHandle, IncrementalHandle
 from statetool.formats.metadata.reader import columns_pay_off, parse_references
-from statetool.kernels import jit
+from statetool.kernels.core import jit
 from tests.support.snapshots.every_handle import everything
 from tests.support.snapshots.large import large_checkpoint
 

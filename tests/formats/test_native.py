@@ -20,21 +20,21 @@ import rocksdict
 import statetool
 from statetool.entries.database import DatabaseSource
 from statetool.errors import FormatError, SnapshotNotFoundError, StatetoolError
-from statetool.formats.keyed import native
-from statetool.formats.keyed.database import begin_database
-from statetool.formats.keyed.database_files import DatabaseFiles
+from statetool.formats.backends import native
+from statetool.formats.backends.native import read_native
 from statetool.formats.keyed.entries import EntryBatch
 from statetool.formats.keyed.header import KeyedHeader
-from statetool.formats.keyed.manifest import Manifest, UnsupportedManifestError
-from statetool.formats.keyed.native import read_native
-from statetool.formats.keyed.rocksdb import RocksDatabase
-from statetool.formats.keyed.slices import Slice
-from statetool.formats.keyed.stored_blocks import StoredBlocks
-from statetool.formats.keyed.tables import Tables, TableSlices
+from statetool.formats.rocksdb.database import begin_database
+from statetool.formats.rocksdb.files import DatabaseFiles
+from statetool.formats.rocksdb.library import RocksDatabase
+from statetool.formats.rocksdb.manifest import Manifest, UnsupportedManifestError
+from statetool.formats.rocksdb.slices import Slice
+from statetool.formats.rocksdb.stored_blocks import StoredBlocks
+from statetool.formats.rocksdb.tables import Tables, TableSlices
 from statetool.formats.stream import AHEAD_BYTES, Stream
 from statetool.io.files import BYTES_READ
-from statetool.kernels.arrays import frozen
-from statetool.kernels.checksums import CRC32C
+from statetool.kernels.core.arrays import frozen
+from statetool.kernels.rocksdb.checksums import CRC32C
 from statetool.tables.splits import KeyedSplit
 from tests.support.snapshots.build import INT, STRING
 from tests.support.snapshots.canonical import composite_key, encoded, keyed, serializer
@@ -88,7 +88,7 @@ def test_entries_of_the_range_and_nothing_that_was_deleted(tmp_path: Path, forma
 def test_all_entries_of_a_key_are_in_one_batch(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch_bytes: int, format_version: int
 ) -> None:
-    monkeypatch.setattr("statetool.formats.keyed.native._LEAST_SLICE", 100)
+    monkeypatch.setattr("statetool.formats.backends.native._LEAST_SLICE", 100)
     entries = some_entries(600)
     blocks = block_options(format_version)
     blocks.set_block_size(300)

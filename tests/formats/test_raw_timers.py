@@ -12,11 +12,11 @@ import statetool
 from statetool.entries.raw_timers import TimerSource
 from statetool.errors import FormatError, StatetoolError
 from statetool.formats.keyed.ranges import KeyGroupRange
-from statetool.formats.keyed.raw_entries import read_raw_timers
-from statetool.formats.keyed.raw_timers import read_raw_header
 from statetool.formats.metadata import parse_metadata, write_metadata
 from statetool.formats.metadata.handles import ByteStreamHandle, KeyGroupsHandle
 from statetool.formats.stream import Stream
+from statetool.formats.timers.raw_entries import read_raw_timers
+from statetool.formats.timers.raw_timers import read_raw_header
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.snapshot.operator import OperatorInventory
@@ -141,5 +141,5 @@ def test_many_timers_come_in_bounded_batches(corpus: Path, monkeypatch: pytest.M
     operators = raw_operators(corpus / "v2_3_0-rocksdb-heap-timers" / "snapshot" / "chk-3")
     raw = group_bytes(next(o for o in operators if o.label == "timers"))
     whole = timers_of(raw)
-    monkeypatch.setattr("statetool.formats.keyed.raw_entries.BATCH_BYTES", 30)
+    monkeypatch.setattr("statetool.formats.timers.raw_entries.BATCH_BYTES", 30)
     assert timers_of(raw) == whole

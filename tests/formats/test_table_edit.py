@@ -12,14 +12,14 @@ import pytest
 import rocksdict
 
 from statetool.errors import UnsupportedError
-from statetool.formats.keyed import table_edit
-from statetool.formats.keyed.database_files import DatabaseFiles
-from statetool.formats.keyed.manifest import Manifest, TableFile
-from statetool.formats.keyed.table_edit import changed_blocks, write_changed
-from statetool.formats.keyed.table_runs import Run
-from statetool.formats.keyed.tables import Prefixes, Tables
+from statetool.formats.rocksdb import table_edit
+from statetool.formats.rocksdb.files import DatabaseFiles
+from statetool.formats.rocksdb.manifest import Manifest, TableFile
+from statetool.formats.rocksdb.table_edit import changed_blocks, write_changed
+from statetool.formats.rocksdb.table_runs import Run
+from statetool.formats.rocksdb.tables import Prefixes, Tables
 from statetool.formats.stream import Stream
-from statetool.kernels.arrays import Mask
+from statetool.kernels.core.arrays import Mask
 from tests.support.snapshots.native import block_options, database
 
 #: More than one block of the log.

@@ -12,8 +12,8 @@ from statetool.formats.keyed.header import read_keyed_header, write_keyed_header
 from statetool.formats.operator_state import read_operator_header
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
-from statetool.serializers.packages import full_name
-from statetool.serializers.snapshot import COMPOSITE_MAGIC
+from statetool.serializers.core.packages import full_name
+from statetool.serializers.core.snapshot import COMPOSITE_MAGIC
 from statetool.serializers.table import SNAPSHOT_CLASSES, snapshot_reader
 from statetool.types.declared import NOTHING_DECLARED
 from tests.support.snapshots import build

@@ -19,7 +19,7 @@ from typing import Final
 #: Modules that guide fuzzing: the parsers. Kernels have no branches that only these targets reach; they are compiled once, as usual.
 _GUIDING: Final = (
     "statetool.io",
-    "statetool.classes",
+    "statetool.java.classes",
     "statetool.connectors",
     "statetool.formats",
     "statetool.serializers",

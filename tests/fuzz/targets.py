@@ -14,34 +14,34 @@ from typing import Any, Final
 import numpy as np
 
 import statetool
-from statetool.classes.class_path import ClassPath
-from statetool.classes.declarations import declare_classes
-from statetool.classes.hash_codes import find_convention
-from statetool.classes.java_serialization import serializable_class
 from statetool.connectors import registry
-from statetool.connectors.collector import read_collector
-from statetool.connectors.debezium import read_offset
-from statetool.connectors.paimon import read_committable as read_paimon_committable
-from statetool.connectors.pipeline_schemas import read_schemas
-from statetool.connectors.pubsub import read_acknowledge_ids
-from statetool.connectors.rabbitmq import read_messages
+from statetool.connectors.layouts.collector import read_collector
+from statetool.connectors.layouts.debezium import read_offset
+from statetool.connectors.layouts.paimon import read_committable as read_paimon_committable
+from statetool.connectors.layouts.pipeline_schemas import read_schemas
+from statetool.connectors.layouts.pubsub import read_acknowledge_ids
+from statetool.connectors.layouts.rabbitmq import read_messages
+from statetool.connectors.layouts.starrocks import read_transactions
 from statetool.connectors.sources import source_of
-from statetool.connectors.starrocks import read_transactions
 from statetool.connectors.wire import read_version
 from statetool.errors import StatetoolError, UnknownNameError
 from statetool.formats.keyed.header import read_keyed_header
-from statetool.formats.keyed.manifest import UnsupportedManifestError
-from statetool.formats.keyed.table_file import SortedTable
-from statetool.formats.keyed.table_runs import read_runs
 from statetool.formats.metadata import parse_metadata
 from statetool.formats.operator_state import read_operator_header
+from statetool.formats.rocksdb.manifest import UnsupportedManifestError
+from statetool.formats.rocksdb.table_file import SortedTable
+from statetool.formats.rocksdb.table_runs import read_runs
 from statetool.formats.stream import Stream
 from statetool.io.cursor import Cursor
-from statetool.io.java_stream import read_java_stream
+from statetool.io.java_streams.reader import read_java_stream
 from statetool.io.output import Output
-from statetool.serializers.base import Serializer
-from statetool.serializers.collections import ListSerializer, MapSerializer
+from statetool.java.classes.class_path import ClassPath
+from statetool.java.classes.declarations import declare_classes
+from statetool.java.classes.hash_codes import find_convention
+from statetool.java.classes.java_serialization import serializable_class
+from statetool.serializers.core.base import Serializer
 from statetool.serializers.table import snapshot_reader
+from statetool.serializers.typeutils.collections import ListSerializer, MapSerializer
 from statetool.snapshot.uid_search import uids_in
 from statetool.types.declared import NOTHING_DECLARED
 from tests.support.compile import compile_java, files_of, jar_bytes
@@ -399,7 +399,7 @@ def _class_folder() -> Path:
 @cache
 def _class_files() -> dict[str, bytes]:
     sources = [
-        *(HERE / "classes" / "java").rglob("*.java"),
+        *(HERE / "java" / "classes" / "java").rglob("*.java"),
         *(HERE / "support" / "flink" / "jarred" / "jarred").rglob("*.java"),
     ]
     return files_of(compile_java(sources, Path(mkdtemp(prefix="fuzz-classes-"))))

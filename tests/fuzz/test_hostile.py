@@ -18,7 +18,7 @@ from statetool.errors import FormatError, SnapshotNotFoundError, StatetoolError
 from statetool.formats.compression import STREAM_START, read_chunks
 from statetool.formats.metadata.handles import KeyGroupsHandle, RelativeFileHandle
 from statetool.io.cursor import Cursor
-from statetool.io.java_stream import read_java_stream
+from statetool.io.java_streams.reader import read_java_stream
 from statetool.serializers.table import snapshot_reader
 from statetool.types.declared import NOTHING_DECLARED
 from tests.fuzz.targets import TARGETS, Target, guarded

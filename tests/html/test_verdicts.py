@@ -11,10 +11,10 @@ import pytest
 import statetool as st
 from statetool.html.markup import html
 from statetool.html.style import STYLE
-from statetool.verdicts.check import check_findings
-from statetool.verdicts.finding import Finding
-from statetool.verdicts.markup import MOST_OPEN, finding_blocks
-from statetool.verdicts.verify import verify_findings
+from statetool.reporting.verdicts.check import check_findings
+from statetool.reporting.verdicts.finding import Finding
+from statetool.reporting.verdicts.markup import MOST_OPEN, finding_blocks
+from statetool.reporting.verdicts.verify import verify_findings
 from tests.support.zoo import ZOO
 
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from statetool.errors import EncodeError, FormatError
 from statetool.io.cursor import Cursor
-from statetool.io.java_output import write_java_stream
-from statetool.io.java_stream import JavaArray, JavaClass, JavaEnum, JavaObject, read_java_stream
+from statetool.io.java_streams.reader import JavaArray, JavaClass, JavaEnum, JavaObject, read_java_stream
+from statetool.io.java_streams.writer import write_java_stream
 from statetool.io.output import Output
 from tests.support.corpora.golden import generated
 

@@ -12,15 +12,15 @@ import pyarrow.parquet as pq
 import pytest
 
 import statetool
-from statetool.directories.following import completed_checkpoints
 from statetool.errors import MissingDependencyError, SnapshotNotFoundError, TargetExistsError
-from statetool.formats.keyed.table_properties import TAIL_BYTES
+from statetool.formats.rocksdb.table_properties import TAIL_BYTES
 from statetool.io import files, owner, small_files
 from statetool.io.files import BYTES_READ
 from statetool.io.listing import FileStats
+from statetool.operations.directories.following import completed_checkpoints
 from statetool.saving.publish import Publication, StagedFile
-from statetool.spark.export import export_table
-from statetool.tables import export_directories
+from statetool.spark.write.export import export_table
+from statetool.tables.export import directories as export_directories
 from statetool.tables.request import ScanRequest
 from tests.support.servers.object_store import Store, object_store
 from tests.support.snapshots.incremental import Job

@@ -20,8 +20,8 @@ from statetool.errors import (
     StatetoolError,
 )
 from statetool.formats import stream as streams
-from statetool.formats.keyed import database_files
-from statetool.formats.keyed.manifest import Manifest
+from statetool.formats.rocksdb import files as database_files
+from statetool.formats.rocksdb.manifest import Manifest
 from statetool.io import small_files
 from statetool.snapshot import locate
 from tests.support.servers.simulated_store import World, add_file, simulated_store

@@ -19,7 +19,7 @@ from statetool.io.switches import VARIABLE, is_plain
 )
 def test_libraries_in_the_list_are_plain(monkeypatch: pytest.MonkeyPatch, text: str, plain: set[str]) -> None:
     monkeypatch.setenv(VARIABLE, text)
-    assert {name for name in ("spark", "numba", "glibc") if is_plain(name)} == plain  # type: ignore[arg-type]
+    assert {name for name in ("spark", "numba", "glibc") if is_plain(name)} == plain
 
 
 def test_an_unknown_library_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

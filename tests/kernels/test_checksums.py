@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from statetool.kernels.checksums import CRC32C, XXH3, first_bad_block, masked_crc32c
+from statetool.kernels.rocksdb.checksums import CRC32C, XXH3, first_bad_block, masked_crc32c
 
 VECTORS = [(b"", 0x2D06800538D394C2), (b"a", 0xE6C632B61E964E1F), (b"abc", 0x78AF5F94892F3950)]
 

@@ -13,17 +13,17 @@ import pytest
 from statetool.columns.decode import as_data, decode_column
 from statetool.columns.encode import encode_column
 from statetool.errors import DecodeError
-from statetool.kernels import heap
-from statetool.kernels import program as ir
-from statetool.kernels.changes import walk_changes
-from statetool.kernels.codes import MESSAGES, UNKNOWN_OPERATION, check
-from statetool.kernels.elements import element_positions, joined_counts
-from statetool.kernels.graph_program import compile_graph
-from statetool.kernels.rewrite import rewritten, split_values
-from statetool.kernels.sizes import fixed_size, least_size
-from statetool.kernels.skip import skip_many
-from statetool.kernels.skip_program import POJO, compile_skip
-from statetool.kernels.walk import KeyGroups, Rows
+from statetool.kernels.core.codes import MESSAGES, UNKNOWN_OPERATION, check
+from statetool.kernels.entries import heap
+from statetool.kernels.entries.changes import walk_changes
+from statetool.kernels.entries.walk import KeyGroups, Rows
+from statetool.kernels.graphs.flat_program import compile_graph
+from statetool.kernels.graphs.rewrite import rewritten, split_values
+from statetool.kernels.values import program as ir
+from statetool.kernels.values.elements import element_positions, joined_counts
+from statetool.kernels.values.sizes import fixed_size, least_size
+from statetool.kernels.values.skip import skip_many
+from statetool.kernels.values.skip_program import POJO, compile_skip
 from statetool.types import Scalar
 from statetool.types.options import ReadOptions
 
@@ -158,7 +158,7 @@ def test_an_unknown_part_of_a_graph_is_an_error(monkeypatch: pytest.MonkeyPatch,
     layout = compile_graph(part, True)
     words = layout.words.copy()
     words[0] = kind
-    monkeypatch.setattr("statetool.kernels.rewrite.compile_graph", lambda *_: layout._replace(words=words))
+    monkeypatch.setattr("statetool.kernels.graphs.rewrite.compile_graph", lambda *_: layout._replace(words=words))
     graph = ir.Graph(part, True, lambda _: None)
     data = as_data(bytes([9, 2]) + bytes(62))
     with pytest.raises(DecodeError, match="operation"):

@@ -17,16 +17,19 @@ import numpy as np
 import pytest
 
 import statetool
-from statetool.comparison.changes import changes, plan_changes
-from statetool.kernels import ahead, checksums, jit, kept
+from statetool.analysis.comparison.changes import changes, plan_changes
+from statetool.kernels import ahead
 from statetool.kernels.ahead import SIGNATURES, described, ship
-from statetool.kernels.jit import InterpretBudget, Kernel
-from statetool.kernels.walk import match_range
+from statetool.kernels.core import jit, kept
+from statetool.kernels.core.jit import InterpretBudget, Kernel
+from statetool.kernels.entries.walk import match_range
+from statetool.kernels.rocksdb import checksums
 from statetool.snapshot.inventory import Inventory
 from statetool.tables.request import ScanRequest
 from statetool.tables.scan import scan_table
 from tests.support.checks.corpus_check import Case
 from tests.support.checks.damage_check import check_damage
+from tests.support.kernel_signatures import CALLED
 from tests.support.snapshots.incremental import Job
 from tests.support.zoo import ZOO
 
@@ -96,7 +99,7 @@ def test_small_calls_compile_when_they_have_taken_as_long_as_that(
 
 
 def test_code_that_is_kept_is_used_sooner(kernel: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept, "names", lambda: frozenset({"walk.match_range"}))
+    monkeypatch.setattr(kept, "names", lambda: frozenset({"entries.walk.match_range"}))
     kernel(*arguments(int(jit.BEFORE_LOADING.elements) + 1))
     assert kernel.compiled.calls == 1  # type: ignore[attr-defined]
 
@@ -105,7 +108,7 @@ def test_code_that_is_kept_is_used_sooner(kernel: Kernel, monkeypatch: pytest.Mo
 def test_kept_code_is_loaded_at_once_where_numba_is_there(
     kernel: Kernel, monkeypatch: pytest.MonkeyPatch, there: bool
 ) -> None:
-    monkeypatch.setattr(kept, "names", lambda: frozenset({"walk.match_range"}))
+    monkeypatch.setattr(kept, "names", lambda: frozenset({"entries.walk.match_range"}))
     monkeypatch.setattr(
         sys, "modules", {n: m for n, m in sys.modules.items() if n != "numba"} | ({"numba": kept} if there else {})
     )
@@ -130,7 +133,7 @@ def test_what_runs_uncompiled_calls_no_kernel_and_warns_of_nothing(monkeypatch: 
     """Sums that overflow wrap around, as in compiled code."""
     monkeypatch.setenv("STATETOOL_JIT", "0")
     new = Kernel(checksums._first_bad.function)
-    assert not any(isinstance(value, Kernel) for value in new.uncompiled.__globals__.values())  # type: ignore[attr-defined]
+    assert not any(isinstance(value, Kernel) for value in new.uncompiled.__globals__.values())
     monkeypatch.setattr(checksums, "_first_bad", new)
     data = np.frombuffer(b"abc\0" + (0x78AF5F94892F3950 & 0xFFFFFFFF).to_bytes(4, "little"), np.uint8)
     with warnings.catch_warnings():
@@ -160,7 +163,7 @@ def test_a_small_table_is_read_without_numba(tmp_path: Path) -> None:
 
 CALL = (
     "import numpy as np, sys, time\n"
-    "from statetool.kernels.walk import match_range\n"
+    "from statetool.kernels.entries.walk import match_range\n"
     "out, a = np.zeros(1, np.uint8), np.arange(2)\n"
     "match_range(np.array([7], np.uint8), a[:1], a[1:], np.array([7], np.uint8), out)\n"
     "print(out[0], sum(match_range.compiled._cache_misses.values()))"
@@ -191,7 +194,7 @@ def test_code_is_found_again_wherever_the_package_lies(tmp_path: Path) -> None:
 
 def test_damaged_code_is_compiled_again(tmp_path: Path) -> None:
     assert cold(tmp_path, "-c", CALL, STATETOOL_JIT="1") == "1 1\n"
-    (file,) = (f for f in tmp_path.rglob("walk.match_range-*"))
+    (file,) = (f for f in tmp_path.rglob("entries.walk.match_range-*"))
     good = file.read_bytes()
     file.write_bytes(good[:100] + bytes([good[100] ^ 1]) + good[101:])
     assert cold(tmp_path, "-c", CALL, STATETOOL_JIT="1") == "1 1\n"
@@ -202,11 +205,11 @@ def test_a_change_in_any_kernel_is_other_code(tmp_path: Path) -> None:
     """A kernel has others compiled into it, from files that numba does not check."""
     package = tmp_path / "statetool"
     shutil.copytree(Path(statetool.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__", "demo"))
-    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from statetool.kernels import kept; print(kept.__file__, kept.stamp())"
+    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from statetool.kernels.core import kept; print(kept.__file__, kept.stamp())"
     first = cold(tmp_path, "-c", code)
     assert first.startswith(str(package))
     assert cold(tmp_path, "-c", code) == first
-    with (package / "kernels" / "codes.py").open("a") as f:
+    with (package / "kernels" / "core" / "codes.py").open("a") as f:
         f.write("# changed\n")
     assert cold(tmp_path, "-c", code) != first
 
@@ -249,7 +252,8 @@ def both_ways(monkeypatch: pytest.MonkeyPatch) -> Iterator[set[str]]:
         return compiled
 
     monkeypatch.setattr(Kernel, "__call__", call)
-    return called  # type: ignore[return-value]
+    yield called
+    CALLED.update(called)
 
 
 def copied(argument: Any, copies: dict[int, Any]) -> Any:
@@ -258,7 +262,7 @@ def copied(argument: Any, copies: dict[int, Any]) -> Any:
         copy.flags.writeable = argument.flags.writeable
         return copy
     if isinstance(argument, tuple):
-        return type(argument)(*(copied(a, copies) for a in argument))  # type: ignore[arg-type]
+        return type(argument)(*(copied(a, copies) for a in argument))
     return argument
 
 
@@ -293,7 +297,10 @@ def test_uncompiled_kernels_do_the_same_in_comparisons(tmp_path: Path, both_ways
     assert sum(batch.num_rows for unit in units for batch in changes(unit)) == 80
     old, new = (statetool.load(path, uids=["op"]) for path in paths)
     assert sum(row.changed for row in old.diff(new).summary()) == 80
-    assert {name.partition(" ")[0] for name in both_ways} >= {"sorted_keys.mark_blocks", "comparison.pair_hashes"}
+    assert {name.partition(" ")[0] for name in both_ways} >= {
+        "rocksdb.sorted_keys.mark_blocks",
+        "entries.comparison.pair_hashes",
+    }
     assert both_ways <= set(SIGNATURES)
 
 

@@ -11,20 +11,25 @@ from typing import Any
 import pytest
 
 from statetool.entries.database import KERNELS
-from statetool.kernels import kept
 from statetool.kernels.ahead import SIGNATURES
-from statetool.kernels.kept import claimed
-from statetool.kernels.numba_private import KeptCode
+from statetool.kernels.core import kept
+from statetool.kernels.core.kept import claimed
+from statetool.kernels.core.numba_private import KeptCode
 from statetool.tables.read import _KERNELS
 from tests.support.quick import quick
 
 numba = pytest.importorskip("numba")
 
-NAMES = ("decode_text.text_sizes", "decode_fixed.load_fixed", "elements.joined_counts", "elements.joined_positions")
+NAMES = (
+    "values.decode_text.text_sizes",
+    "values.decode_fixed.load_fixed",
+    "values.elements.joined_counts",
+    "values.elements.joined_positions",
+)
 COMPILE = f"""
-from statetool.kernels import kept
+from statetool.kernels.core import kept
 from statetool.kernels.ahead import compile_together
-from statetool.kernels.numba_private import KeptCode
+from statetool.kernels.core.numba_private import KeptCode
 saved = []
 save = KeptCode.save_overload
 def counted(self, types, result):
@@ -87,15 +92,15 @@ def test_no_lock_remains_if_another_process_caches_the_code_meanwhile(
 
 def test_kernels_that_are_compiled_together_are_in_the_list() -> None:
     known = {line.split()[0] for line in SIGNATURES if line.split()[1] == "u1r"}
-    assert known >= {"walk.walk", "heap.walk_heap", *KERNELS, *_KERNELS}
+    assert known >= {"entries.walk.walk", "entries.heap.walk_heap", *KERNELS, *_KERNELS}
 
 
 def test_without_private_parts_nothing_is_cached_and_results_are_equal(tmp_path: Path) -> None:
     code = (
         "import hashlib, numpy as np\n"
-        "from statetool.kernels import kept, numba_private\n"
+        "from statetool.kernels.core import kept, numba_private\n"
         "from statetool.kernels.ahead import compile_together\n"
-        "from statetool.kernels.words import copy_ranges\n"
+        "from statetool.kernels.core.words import copy_ranges\n"
         "at = np.random.default_rng(1).permutation(1000) * 9\n"
         "data, out = np.arange(9000).astype(np.uint8), np.zeros(9000, np.uint8)\n"
         f"compile_together({NAMES!r})\n"

@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statetool.kernels.measures import count_keys, measure_rows, select_largest
-from statetool.kernels.walk import Rows
+from statetool.kernels.entries.measures import count_keys, measure_rows, select_largest
+from statetool.kernels.entries.walk import Rows
 
 #: Items: size, key group, key, rank.
 ITEMS = st.lists(

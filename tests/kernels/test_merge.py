@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statetool.errors import FormatError
-from statetool.formats.keyed.table_runs import PlainBlocks, Run, merge_runs
-from statetool.kernels.arrays import frozen
-from statetool.kernels.merge import DELETION, MERGE, SINGLE_DELETION, VALUE
+from statetool.formats.rocksdb.table_runs import PlainBlocks, Run, merge_runs
+from statetool.kernels.core.arrays import frozen
+from statetool.kernels.rocksdb.merge import DELETION, MERGE, SINGLE_DELETION, VALUE
 
 KINDS = (VALUE, MERGE, DELETION, SINGLE_DELETION)
 #: Keys with equal beginnings of any length around eight bytes, which are compared as numbers.

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from statetool.formats.keyed.entries import EntryBatch
-from statetool.kernels import jit
-from statetool.kernels.deal import deal_groups, pack_groups, reorder_groups
-from statetool.kernels.jit import Kernel
-from statetool.kernels.order import find_lowest, sort_segments
+from statetool.kernels.core import jit
+from statetool.kernels.core.jit import Kernel
+from statetool.kernels.entries.deal import deal_groups, pack_groups, reorder_groups
+from statetool.kernels.entries.order import find_lowest, sort_segments
 from statetool.saving.streams.runs import (
     Spill,
     deal_run,

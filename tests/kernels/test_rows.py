@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from statetool.columns.arrays import offsets_of
 from statetool.errors import DecodeError
-from statetool.kernels.decode_fixed import first_unfilled
-from statetool.kernels.rows import count_rows, mark_rows
+from statetool.kernels.entries.rows import count_rows, mark_rows
+from statetool.kernels.values.decode_fixed import first_unfilled
 
 ROWS = st.lists(st.integers(0, 12), max_size=20)
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from statetool.kernels.snappy import plain_blocks
+from statetool.kernels.rocksdb.snappy import plain_blocks
 
 Bytes = npt.NDArray[np.uint8]
 #: Bytes around each block that must not be written.

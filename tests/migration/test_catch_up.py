@@ -232,7 +232,7 @@ def test_the_command_writes_and_checks(snapshots: _Snapshots, tmp_path: Path) ->
 
 def test_merging_edits_equals_a_dictionary() -> None:
     """The kernel keeps the order of keys, also of those that are prefixes of others."""
-    from statetool.kernels.order import merge_edits
+    from statetool.kernels.entries.order import merge_edits
 
     rng = np.random.default_rng(5)
     for _ in range(200):

@@ -14,7 +14,7 @@ import statetool
 from statetool import flink
 from statetool.cli.main import cli
 from statetool.errors import UnsupportedError
-from statetool.serializers.rowdata import RowDataSerializer
+from statetool.serializers.sql.rowdata import RowDataSerializer
 from tests.support.snapshots.migrations import KEYS, NEW, NO_ORDERS, OLD, ORDERS, steps, written
 
 

@@ -20,7 +20,7 @@ from statetool.errors import EncodeError, OptionError, TargetExistsError, Unknow
 from statetool.migration.choices import Choices
 from statetool.migration.compiling import EXACT, Compiler
 from statetool.migration.sides import TypeAtPath
-from statetool.serializers.base import Serializer
+from statetool.serializers.core.base import Serializer
 from statetool.serializers.kryo.serializer import KryoSerializer
 from statetool.types import StructType
 from statetool.types.declared import TypeContext

@@ -18,7 +18,7 @@ import pyarrow as pa
 import statetool
 from statetool import flink
 from statetool.columns.types import arrow_type
-from statetool.serializers.base import Serializer
+from statetool.serializers.core.base import Serializer
 from statetool.types.options import ReadOptions
 
 _CHEAP: Final = {"count": flink.INT, "customer": flink.STRING, "town": flink.STRING}

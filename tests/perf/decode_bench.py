@@ -18,12 +18,12 @@ from statetool.columns.decode import as_data, decode_column
 from statetool.columns.from_plain import plain_to_arrow
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
-from statetool.serializers.avro import AvroSerializer
-from statetool.serializers.base import Serializer
-from statetool.serializers.java_types import serializer_snapshot
-from statetool.serializers.rowdata import RowDataSerializer
-from statetool.serializers.sql_types import SqlType
+from statetool.serializers.avro.serializer import AvroSerializer
+from statetool.serializers.core.base import Serializer
+from statetool.serializers.sql.logical_types import SqlType
+from statetool.serializers.sql.rowdata import RowDataSerializer
 from statetool.serializers.table import snapshot_reader
+from statetool.serializers.typeutils.java_types import serializer_snapshot
 from statetool.types.declared import TypeContext, class_of_fields
 from statetool.types.java import parse_java_type
 from statetool.types.options import ReadOptions

@@ -20,7 +20,7 @@ from typing import Any, Final
 import fsspec.asyn
 
 import statetool
-from statetool.directories.following import completed_checkpoints
+from statetool.operations.directories.following import completed_checkpoints
 from tests.support.servers.simulated_store import World, simulated_store
 from tests.support.snapshots.simulated import KEY, OPERATORS, ROOT, VALUE, add_checkpoint
 

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from typing import Any, Final, TypeAlias
 
 import statetool
-from statetool.kernels.jit import Kernel
+from statetool.kernels.core.jit import Kernel
 from statetool.tables.read import read_split
 
 #: Nanoseconds with the interpreter and then without it, one pair after another.

@@ -89,7 +89,7 @@ def bare_scan(folder: Path) -> Run:
     import rocksdict
 
     from statetool.entries.database import StoredDatabase
-    from statetool.formats.keyed.rocksdb import fetch
+    from statetool.formats.rocksdb.library import fetch
 
     keyed = statetool.load(path_of(folder, "RocksDB native"))["accounts"].inventory.keyed
     databases = [s.files for s in keyed.managed if isinstance(s, StoredDatabase)]

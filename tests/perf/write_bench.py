@@ -22,7 +22,7 @@ from statetool import flink
 from statetool.columns.encode import _Plain, encode_column
 from statetool.columns.pieces import pack
 from statetool.columns.to_plain import arrow_to_plain
-from statetool.serializers.base import Serializer
+from statetool.serializers.core.base import Serializer
 
 _PLAIN_ROWS = 20_000
 

@@ -23,12 +23,12 @@ from tests.support.checks.corpus_check import Case
 from tests.support.snapshots.stored import stream_bytes
 from tests.support.spark.in_process import Frame, Tasks
 
-runner = pytest.importorskip("statetool.spark.runner")
+runner = pytest.importorskip("statetool.spark.write.runner")
 N = 400
 WHOLE = 64 << 20
 
 
-class InTasks(runner.SparkRunner):  # type: ignore[name-defined, misc]
+class InTasks(runner.SparkRunner):  # type: ignore[name-defined]
     """A runner whose session copies no files."""
 
     def copy_all(self, streams: Any, staging: Any) -> Any:

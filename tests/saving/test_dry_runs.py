@@ -344,7 +344,7 @@ def test_a_preview_refuses_what_the_write_refuses(snapshots: dict[str, str], tmp
     writer = st.SavepointWriter.from_existing(savepoint)
     unknown = writer.drop_state("op", "no") if hasattr(writer, "drop_state") else None
     for edits in filter(None, (clash, writer.change_uid("op", "second"), unknown)):
-        with pytest.raises((OptionError, st.errors.UnknownNameError)) as written_error:  # type: ignore[attr-defined]
+        with pytest.raises((OptionError, st.errors.UnknownNameError)) as written_error:
             edits.write(str(tmp_path / "new"))
         with pytest.raises(type(written_error.value)) as previewed:
             edits.preview()

@@ -15,13 +15,13 @@ import statetool
 from statetool.entries.database import StoredDatabase
 from statetool.errors import EncodeError, MissingKeyError, OptionError
 from statetool.formats.key_groups import range_for
-from statetool.formats.keyed.table_edit import write_changed
-from statetool.formats.keyed.table_runs import read_runs
-from statetool.formats.keyed.tables import Tables
 from statetool.formats.metadata.handles import KeyGroupsHandle
+from statetool.formats.rocksdb.table_edit import write_changed
+from statetool.formats.rocksdb.table_runs import read_runs
+from statetool.formats.rocksdb.tables import Tables
 from statetool.io.files import local_path
-from statetool.saving.sample import SampleSize
 from statetool.saving.streams import databases
+from statetool.saving.verbs.sample import SampleSize
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.operator import OperatorInventory
 from tests.support.checks.corpus_check import Case

@@ -18,7 +18,7 @@ from statetool.columns.pieces import pack
 from statetool.columns.to_plain import arrow_to_plain
 from statetool.errors import EncodeError, OptionError, StatetoolError
 from statetool.io.output import Output
-from statetool.serializers.base import Serializer
+from statetool.serializers.core.base import Serializer
 from statetool.serializers.kryo.wire import write_fixed
 from tests.support.values.exact_rows import BAD_TEXTS, NAN_BITS, NARROW_NAN_BITS, column
 

@@ -11,7 +11,8 @@ import pytest
 
 from statetool.errors import FormatError, StatetoolError
 from statetool.formats.compression import read_chunks
-from statetool.formats.keyed.entries import EntryBatch, Int64s
+from statetool.formats.keyed.entries import EntryBatch
+from statetool.kernels.core.arrays import Int64s
 from statetool.saving.streams.gather import Gatherer
 from statetool.saving.streams.output import KeyedStreamWriter
 from statetool.saving.streams.runs import (

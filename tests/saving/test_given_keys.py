@@ -271,5 +271,5 @@ def test_a_search_reads_keys_where_it_counts_them(source: str, monkeypatch: pyte
         raise AssertionError("read in threads of this process")
 
     monkeypatch.setattr("statetool.tables.scan.in_threads", refuse)
-    monkeypatch.setattr("statetool.tables.equal_keys.in_threads", refuse)
+    monkeypatch.setattr("statetool.tables.keys.equal_keys.in_threads", refuse)
     assert st.erase(source, "unused", [Decimal("1.5")], dry_run=True).plan.entries

@@ -17,7 +17,7 @@ from statetool.errors import EncodeError, OptionError
 from statetool.formats.key_groups import key_group_for
 from statetool.formats.keyed.header import KeyedHeader, write_keyed_header
 from statetool.formats.metadata.handles import KeyGroupsHandle, RelativeFileHandle
-from statetool.serializers.base import Serializer
+from statetool.serializers.core.base import Serializer
 from tests.support.failures.damage import Patient
 from tests.support.snapshots import build, canonical, native
 

@@ -14,7 +14,7 @@ import statetool as st
 from statetool.cli.main import cli
 from statetool.errors import EncodeError, FormatError, StatetoolError, UnsupportedError
 from statetool.io import files, targets
-from statetool.saving.erase import ErasePlan
+from statetool.saving.verbs.erase import ErasePlan
 from tests.support.servers.object_store import object_store
 from tests.support.zoo import ZOO
 
@@ -95,7 +95,7 @@ def test_a_dry_run_on_spark_converts_and_writes_nothing(spark: Any, tmp_path: Pa
 
 def test_the_newest_snapshot_is_never_one_that_is_being_proved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """While the proof runs, neither ``--latest`` nor another reader finds the new savepoint."""
-    from statetool.saving import erase as erasing
+    from statetool.saving.verbs import erase as erasing
 
     st.copy(ZOO, str(tmp_path / "first"))
     seen: list[str] = []
@@ -115,7 +115,7 @@ def test_the_newest_snapshot_is_never_one_that_is_being_proved(tmp_path: Path, m
 
 
 def test_a_sample_that_cannot_be_measured_is_not_published(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from statetool.saving import sample as sampling
+    from statetool.saving.verbs import sample as sampling
 
     def fail(*_: object) -> None:
         raise FormatError("damaged")
@@ -138,8 +138,8 @@ def wider(path: Path, kind: str) -> str:
 def test_an_upgrade_whose_result_is_damaged_or_does_not_restore_is_not_published(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from statetool.analysis.verification import verify
     from statetool.compatibility import check
-    from statetool.verification import verify
 
     old, new, target = wider(tmp_path / "old", "INT"), wider(tmp_path / "job", "BIGINT"), tmp_path / "new"
     verified, checked = verify.verify_inventory, check.check_inventories
@@ -148,7 +148,7 @@ def test_an_upgrade_whose_result_is_damaged_or_does_not_restore_is_not_published
     def damaged(inventory: Any, *arguments: Any, **options: Any) -> Any:
         from dataclasses import replace
 
-        from statetool.verification.problems import Problem
+        from statetool.analysis.verification.problems import Problem
 
         problem = Problem(
             severity="error", problem="a value ends early", operator="op", subtask=0, state="v", file=None, offset=None

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 import statetool
 from statetool.cli.main import cli
 from statetool.errors import OptionError, UnknownNameError
-from statetool.saving import tally
+from statetool.saving.verbs import tally
 from statetool.snapshot.inventory import Inventory
 from tests.support.checks.corpus_check import Case
 from tests.support.quick import quick

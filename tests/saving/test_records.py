@@ -9,10 +9,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from statetool.declaring.states import StateType
 from statetool.errors import EncodeError
 from statetool.formats.metadata.handles import KeyGroupsHandle
 from statetool.io import files, targets
+from statetool.java.declaring.states import StateType
 from statetool.saving.bootstrap import KeyedBootstrap, TableSchema, table_entries
 from statetool.saving.bootstrap.tables import keyed_job
 from statetool.saving.composition import StreamWriteTask

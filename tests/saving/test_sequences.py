@@ -24,9 +24,9 @@ import statetool as st
 from statetool.errors import StatetoolError
 from statetool.formats.operator_id import operator_id_for_uid
 from statetool.formats.stream import Stream
-from statetool.hashing.keys import decode_key
+from statetool.java.hashing.keys import decode_key
 from statetool.saving.streams.filters import key_bounds
-from statetool.serializers.base import Serializer
+from statetool.serializers.core.base import Serializer
 from statetool.tables.scan import place_keys
 from statetool.types import LogicalType, Scalar, StructType
 from tests.support.checks.corpus_check import find_cases

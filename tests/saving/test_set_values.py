@@ -14,8 +14,8 @@ from click.testing import CliRunner
 import statetool
 from statetool.cli.main import cli
 from statetool.errors import DecodeError, EncodeError, OptionError, StatetoolError, UnknownNameError, UnsupportedError
-from statetool.saving import set_values
-from statetool.saving.value_paths import parse_value, plain_of, split_assignment
+from statetool.saving.verbs import set_values
+from statetool.saving.verbs.value_paths import parse_value, plain_of, split_assignment
 from statetool.snapshot.inventory import Inventory
 from statetool.types import LogicalType, MapType, Scalar, TimestampType
 from tests.support.checks.corpus_check import Case

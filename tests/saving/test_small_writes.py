@@ -25,7 +25,7 @@ from tests.support.snapshots.stored import stream_bytes
 from tests.support.spark.in_process import Frame, Tasks
 from tests.support.zoo import ZOO
 
-runner = pytest.importorskip("statetool.spark.runner")
+runner = pytest.importorskip("statetool.spark.write.runner")
 
 
 class Idle:

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pytest
 
 import statetool
-from statetool.saving import sample
 from statetool.saving.streams.filters import KeyGroupFilter
-from statetool.saving.tally import DistinctHashes, tally, tally_part, whole_key_groups
+from statetool.saving.verbs import sample
+from statetool.saving.verbs.tally import DistinctHashes, tally, tally_part, whole_key_groups
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.operator import OperatorInventory
 from tests.support.checks.corpus_check import Case

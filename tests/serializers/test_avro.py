@@ -11,7 +11,7 @@ import pytest
 from statetool.errors import EncodeError, FormatError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
-from statetool.serializers.avro import AvroSerializer
+from statetool.serializers.avro.serializer import AvroSerializer
 from statetool.serializers.table import snapshot_reader
 from statetool.types import DateType, DecimalType, ListType, Scalar, StructType, TimestampType
 from statetool.types.options import ReadOptions

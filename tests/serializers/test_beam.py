@@ -11,13 +11,13 @@ from typing import Any, Final
 import pytest
 
 import statetool
-from statetool.compatibility.rules import resolve
+from statetool.compatibility.rules.serializers import resolve
 from statetool.compatibility.verdicts import Level
 from statetool.errors import EncodeError, FormatError, StatetoolError
 from statetool.formats.keyed.header import read_keyed_header, write_keyed_header
 from statetool.io.cursor import Cursor
-from statetool.io.java_stream import JavaObject, JavaText
-from statetool.serializers.base import Serializer
+from statetool.io.java_streams.reader import JavaObject, JavaText
+from statetool.serializers.core.base import Serializer
 from statetool.types.declared import NOTHING_DECLARED
 from tests.support.corpora.archives import unpack
 from tests.support.flink.beam_job import BACKENDS, GROUP, KEEPER, KEYS, PACKED, SOURCE

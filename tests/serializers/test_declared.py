@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 import statetool
-from statetool.declaring import classes as declarations
-from statetool.declaring.classes import read_declarations
 from statetool.errors import DecodeError, EncodeError, FormatError, OptionError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
-from statetool.serializers.base import Serializer
-from statetool.serializers.java_types import serializer_snapshot
+from statetool.java.declaring import classes as declarations
+from statetool.java.declaring.classes import read_declarations
+from statetool.serializers.core.base import Serializer
 from statetool.serializers.table import snapshot_reader
+from statetool.serializers.typeutils.java_types import serializer_snapshot
 from statetool.types.avro_java import classes_of_schema
 from statetool.types.declared import ClassDeclaration, TypeContext, class_of_fields, enum_of, from_json, to_json
 from statetool.types.java import from_binary_name, parse_java_type

@@ -15,13 +15,13 @@ from typing import Any, Final
 import pytest
 
 import statetool
-from statetool.compatibility.rules import resolve
+from statetool.compatibility.rules.serializers import resolve
 from statetool.compatibility.verdicts import Level
 from statetool.errors import EncodeError, FormatError, StatetoolError, UnknownSerializerError, UnsupportedError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
-from statetool.serializers.base import Serializer
-from statetool.serializers.flinkx.parts import PACKAGE, ArityChoice
+from statetool.serializers.core.base import Serializer
+from statetool.serializers.libraries.flinkx.parts import PACKAGE, ArityChoice
 from statetool.serializers.table import snapshot_reader
 from tests.support.corpora.archives import HERE, unpack
 from tests.support.snapshots import build

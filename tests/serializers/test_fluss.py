@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 import statetool
-from statetool.compatibility.rules import resolve
+from statetool.compatibility.rules.serializers import resolve
 from statetool.compatibility.verdicts import Level
 from statetool.errors import EncodeError, FormatError, StatetoolError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
-from statetool.serializers.base import Serializer
+from statetool.serializers.core.base import Serializer
 from tests.support.connectors.commands import run
 from tests.support.connectors.layouts import packed
 from tests.support.corpora.archives import unpack

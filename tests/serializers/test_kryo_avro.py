@@ -13,7 +13,7 @@ from statetool.errors import FormatError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.serializers.kryo import wire
-from statetool.serializers.kryo.avro import read_datum
+from statetool.serializers.kryo.codecs.avro import read_datum
 from statetool.serializers.kryo.graph import GraphReader
 from statetool.serializers.kryo.instance import KryoInstance
 from statetool.serializers.kryo.model import Obj
@@ -109,7 +109,7 @@ def _doubled(levels: int) -> Any:
 def test_values_without_bytes_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(FormatError, match="more than 100000 parts"):
         read(bytes_of(_doubled(30), b""))
-    monkeypatch.setattr("statetool.serializers.kryo.avro._MAX_VALUES", 10_000)
+    monkeypatch.setattr("statetool.serializers.kryo.codecs.avro._MAX_VALUES", 10_000)
     with pytest.raises(FormatError, match="more than 10,000 Avro values"):
         read(bytes_of({"type": "array", "items": _doubled(10)}, b"\x50\0"))
 

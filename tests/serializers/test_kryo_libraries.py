@@ -20,12 +20,12 @@ from statetool.columns.from_plain import plain_to_arrow
 from statetool.errors import FormatError, OptionError, StatetoolError, UnknownSerializerError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
-from statetool.kernels.program import Graph
-from statetool.kernels.rewrite import rewritten
-from statetool.serializers.base import Serializer
+from statetool.kernels.graphs.rewrite import rewritten
+from statetool.kernels.values.program import Graph
+from statetool.serializers.core.base import Serializer
 from statetool.serializers.kryo.serializer import KryoSerializer
 from statetool.serializers.table import snapshot_reader
-from statetool.serializers.temporal import civil_from_days
+from statetool.serializers.typeutils.temporal import civil_from_days
 from statetool.types.declared import ClassDeclaration, TypeContext, class_of_fields, enum_of, from_json, to_json
 from statetool.types.java import parse_java_type
 from statetool.types.options import ReadOptions

@@ -17,8 +17,8 @@ import statetool
 from statetool.errors import DecodeError, EncodeError, FormatError, MissingDependencyError, OptionError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
-from statetool.serializers.base import Serializer
-from statetool.serializers.kryo.protobuf import message_class
+from statetool.serializers.core.base import Serializer
+from statetool.serializers.kryo.codecs.protobuf import message_class
 from statetool.serializers.table import snapshot_reader
 from statetool.types.declared import ClassDeclaration, TypeContext, from_json, to_json
 

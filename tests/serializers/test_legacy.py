@@ -9,9 +9,9 @@ import pytest
 
 from statetool.errors import FormatError, StatetoolError, UnknownSerializerError
 from statetool.io.cursor import Cursor
-from statetool.io.java_output import write_java_stream
+from statetool.io.java_streams.writer import write_java_stream
 from statetool.io.output import Output
-from statetool.serializers.base import Serializer
+from statetool.serializers.core.base import Serializer
 from statetool.serializers.table import snapshot_reader
 from statetool.types import StructType
 from tests.support.snapshots import beam

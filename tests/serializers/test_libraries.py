@@ -9,13 +9,13 @@ from typing import Any, Final
 import pytest
 
 import statetool
-from statetool.compatibility.rules import resolve
+from statetool.compatibility.rules.serializers import resolve
 from statetool.compatibility.verdicts import Level
 from statetool.errors import EncodeError, FormatError, StatetoolError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
-from statetool.serializers.base import Serializer, all_parts
-from statetool.serializers.statefun import ENVELOPES, MESSAGES, REMOTE_VALUES
+from statetool.serializers.core.base import Serializer, all_parts
+from statetool.serializers.libraries.statefun import ENVELOPES, MESSAGES, REMOTE_VALUES
 from statetool.serializers.table import snapshot_reader
 from tests.support.corpora.archives import unpack
 from tests.support.flink.library_job import KINDS, PACKED

@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 import statetool
-from statetool.compatibility.rules import resolve
+from statetool.compatibility.rules.serializers import resolve
 from statetool.compatibility.verdicts import Level
 from statetool.errors import DecodeError, EncodeError, FormatError, OptionError, UnknownSerializerError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.migration.choices import Choices
 from statetool.migration.compiling import Compiler
-from statetool.serializers.base import Serializer
+from statetool.serializers.core.base import Serializer
 from statetool.serializers.kryo.instance import KryoInstance
 from statetool.serializers.table import snapshot_reader
 from statetool.types.declared import LENGTH_PREFIXES, ClassDeclaration, TypeContext, from_json, to_json
@@ -218,7 +218,7 @@ def test_the_declaration_says_nothing_about_kryo() -> None:
 
 
 def test_declarations_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("statetool.declaring.classes._declared", {})
+    monkeypatch.setattr("statetool.java.declaring.classes._declared", {})
     found = statetool.declare_protobuf("a.Order", serializer="a.Snapshot", length_prefix="int")
     assert from_json(to_json(found)) == found
     with pytest.raises(OptionError, match="without its descriptor"):

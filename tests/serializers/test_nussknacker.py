@@ -10,13 +10,13 @@ from typing import Any, Final
 import pytest
 
 import statetool
-from statetool.compatibility.rules import resolve
+from statetool.compatibility.rules.serializers import resolve
 from statetool.compatibility.verdicts import Level
 from statetool.errors import EncodeError, FormatError, StatetoolError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
-from statetool.serializers.base import Serializer
-from statetool.serializers.nussknacker import FIXED_VALUES, TYPED_MAPS
+from statetool.serializers.core.base import Serializer
+from statetool.serializers.libraries.nussknacker import FIXED_VALUES, TYPED_MAPS
 from statetool.serializers.table import snapshot_reader
 from statetool.types.declared import TypeContext
 from tests.support.corpora.archives import unpack

@@ -9,17 +9,17 @@ import pytest
 
 from statetool.errors import UnknownSerializerError, UnsupportedError
 from statetool.formats.keyed.header import read_keyed_header, write_keyed_header
-from statetool.formats.keyed.raw_timers import _from_object
+from statetool.formats.timers.raw_timers import _from_object
 from statetool.io.cursor import Cursor
-from statetool.io.java_output import write_java_stream
+from statetool.io.java_streams.writer import write_java_stream
 from statetool.io.output import Output
-from statetool.serializers import java_classes
+from statetool.serializers.core.packages import binary_name, full_name, known_name
+from statetool.serializers.core.snapshot import ADAPTER_VERSION
 from statetool.serializers.kryo.instance import KryoInstance
-from statetool.serializers.packages import binary_name, full_name, known_name
 from statetool.serializers.simple_types import _BY_CLASS, serializer_of_class
-from statetool.serializers.snapshot import ADAPTER_VERSION
-from statetool.serializers.sql_streams import type_object
-from statetool.serializers.sql_types import SqlType, parse_logical_type
+from statetool.serializers.sql import java_classes
+from statetool.serializers.sql.logical_types import SqlType, parse_logical_type
+from statetool.serializers.sql.streams import type_object
 from statetool.serializers.table import FAMILIES, snapshot_classes, snapshot_reader
 from statetool.types.declared import NOTHING_DECLARED
 from tests.support.snapshots import beam, build

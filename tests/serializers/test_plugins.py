@@ -151,7 +151,7 @@ def test_a_package_that_does_not_work_is_named(
 @pytest.mark.usefixtures("acme")
 @pytest.mark.parametrize("package", ["com.acme.state", "org.apache.beam.runners.flink.translation.types"])
 def test_two_packages_cannot_read_the_same_class(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: str) -> None:
-    of = "acme_state" if "acme" in package else "statetool.serializers.beam.serializer"
+    of = "acme_state" if "acme" in package else "statetool.serializers.libraries.beam.serializer"
     install(tmp_path, "rival-state", "rival_state", f"from {of} import SNAPSHOTS", f"{package} = rival_state:SNAPSHOTS")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "rival_state", raising=False)
@@ -178,6 +178,6 @@ def test_snapshots_of_flink_alone_do_not_look_for_packages() -> None:
         "print([m for m in sys.modules if m.startswith('statetool.serializers.')])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "statetool.serializers.basic" in done.stdout
+    assert "statetool.serializers.typeutils.basic" in done.stdout
     assert not [name for name in ("plugins", "beam", "flinkx") if f"serializers.{name}" in done.stdout]
     assert not {"beam", "flinkx"} & set(FAMILIES)

@@ -8,8 +8,8 @@ from statetool.columns.values import decode_framed
 from statetool.errors import DecodeError, EncodeError, FormatError, UndescribedClassError, UnknownSerializerError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
-from statetool.kernels.program import PerRecord, Pojo
-from statetool.serializers.base import Serializer
+from statetool.kernels.values.program import PerRecord, Pojo
+from statetool.serializers.core.base import Serializer
 from statetool.serializers.table import snapshot_reader
 from statetool.types import Scalar, StructType
 from statetool.types.options import ReadOptions

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from statetool.errors import StatetoolError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
-from statetool.kernels.skip import skip_many
-from statetool.kernels.skip_program import compile_skip
+from statetool.kernels.values.skip import skip_many
+from statetool.kernels.values.skip_program import compile_skip
 from statetool.serializers.table import snapshot_reader
 from tests.support.checks.serializer_check import Case
 from tests.support.corpora.golden import generated

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from statetool.declaring.classes import python_types
 from statetool.errors import EncodeError, FormatError, OptionError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
+from statetool.java.declaring.classes import python_types
 from statetool.pyflink import ListState, MapState, PythonState, PythonType, Types, parse_python_state, parse_python_type
-from statetool.serializers.base import Serializer
-from statetool.serializers.pyflink import declared_in_python
+from statetool.serializers.core.base import Serializer
+from statetool.serializers.pyflink.serializer import declared_in_python
 from statetool.serializers.table import snapshot_reader
 from statetool.types.declared import TypeContext
 from tests.support.corpora.kryo_golden import encoded

@@ -11,7 +11,7 @@ import pytest
 from statetool.columns.from_plain import plain_to_arrow
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
-from statetool.serializers.base import Serializer
+from statetool.serializers.core.base import Serializer
 from statetool.serializers.table import snapshot_reader
 from statetool.types.declared import TypeContext
 from statetool.types.options import ReadOptions

@@ -14,11 +14,11 @@ from statetool.columns.decode import as_data, decode_column
 from statetool.errors import EncodeError, FormatError, StatetoolError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
-from statetool.serializers.base import Serializer
-from statetool.serializers.java_classes import NEWEST
-from statetool.serializers.rowdata import ArrayDataSerializer, MapDataSerializer, RowDataSerializer
-from statetool.serializers.sql_declared import sql_snapshot
-from statetool.serializers.sql_types import SqlType
+from statetool.serializers.core.base import Serializer
+from statetool.serializers.sql.declared import sql_snapshot
+from statetool.serializers.sql.java_classes import NEWEST
+from statetool.serializers.sql.logical_types import SqlType
+from statetool.serializers.sql.rowdata import ArrayDataSerializer, MapDataSerializer, RowDataSerializer
 from statetool.types.java_hash import hash_binary
 from statetool.types.options import ReadOptions
 from tests.support.snapshots import canonical

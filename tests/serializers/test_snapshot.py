@@ -5,9 +5,9 @@ import pytest
 from statetool.errors import FormatError, UnknownSerializerError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
-from statetool.serializers.base import Serializer
-from statetool.serializers.packages import full_name
-from statetool.serializers.snapshot import MAX_DEPTH, write_proxied
+from statetool.serializers.core.base import Serializer
+from statetool.serializers.core.packages import full_name
+from statetool.serializers.core.snapshot import MAX_DEPTH, write_proxied
 from statetool.serializers.table import FAMILIES, SNAPSHOT_CLASSES, snapshot_classes, snapshot_reader
 from statetool.types import Field, ListType, MapType, Scalar, StructType
 from tests.support.snapshots import build

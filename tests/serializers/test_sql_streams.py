@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from statetool.declaring import flink_types as flink
 from statetool.errors import OptionError, UnsupportedError
 from statetool.io.cursor import Cursor
-from statetool.io.java_output import write_java_stream
-from statetool.io.java_stream import read_java_stream
+from statetool.io.java_streams.reader import read_java_stream
+from statetool.io.java_streams.writer import write_java_stream
 from statetool.io.output import Output
-from statetool.serializers.java_classes import StreamForm
-from statetool.serializers.sql_declared import fit_to_release, sql_serializer, sql_snapshot
-from statetool.serializers.sql_streams import serializer_object, type_object
-from statetool.serializers.sql_types import parse_logical_type
+from statetool.java.declaring import flink_types as flink
+from statetool.serializers.sql.declared import fit_to_release, sql_serializer, sql_snapshot
+from statetool.serializers.sql.java_classes import StreamForm
+from statetool.serializers.sql.logical_types import parse_logical_type
+from statetool.serializers.sql.streams import serializer_object, type_object
+from statetool.serializers.sql.type_text import parse_table_type
 from statetool.serializers.table import snapshot_reader
-from statetool.serializers.table_types import parse_table_type
 from tests.support.flink.logical_types import TYPES, Written, recorded
 
 RECORDED = recorded()

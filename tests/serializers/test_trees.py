@@ -12,8 +12,8 @@ import statetool
 from statetool.errors import DecodeError, EncodeError, FormatError, StatetoolError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
-from statetool.serializers.base import Serializer
-from statetool.serializers.kryo import jackson
+from statetool.serializers.core.base import Serializer
+from statetool.serializers.kryo.codecs import jackson
 from statetool.serializers.kryo.model import Obj
 from statetool.serializers.table import snapshot_reader
 from statetool.types import Scalar, StructType

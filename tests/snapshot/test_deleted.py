@@ -11,9 +11,9 @@ from click.testing import CliRunner
 
 import statetool
 from statetool.cli.main import cli
-from statetool.directories import survey
 from statetool.errors import CheckpointDeletedError, FormatError, SnapshotNotFoundError
 from statetool.io.listing import list_files
+from statetool.operations.directories import survey
 
 CASE = "v2_3_0-rocksdb-incremental"
 

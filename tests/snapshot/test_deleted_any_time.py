@@ -21,8 +21,8 @@ import statetool
 from statetool.cli.main import cli
 from statetool.errors import CheckpointDeletedError
 from statetool.io import deletion
-from statetool.openmetrics.exporter import Exporter
-from statetool.openmetrics.targets import targets_of
+from statetool.reporting.openmetrics.exporter import Exporter
+from statetool.reporting.openmetrics.targets import targets_of
 from statetool.snapshot.inventory import Inventory
 from tests.support.servers.flink_rest import RECORDED, RELEASES, flink_rest
 from tests.support.snapshots.incremental import Job
@@ -200,7 +200,7 @@ def object_store(job: Path, template: Path, monkeypatch: pytest.MonkeyPatch) -> 
             return f"/{path.removeprefix('s3://').strip('/')}"
 
         @property
-        def store(self) -> dict[str, Any]:  # type: ignore[override]
+        def store(self) -> dict[str, Any]:
             from fsspec.implementations.memory import MemoryFile
 
             files = [file for file in store.job.rglob("*") if file.is_file()]
@@ -248,7 +248,7 @@ def measure(path: str) -> dict[int, bytes]:
 
 
 def follow(store: Store, _: str) -> dict[int, bytes]:
-    streaming = pytest.importorskip("statetool.spark.streaming")
+    streaming = pytest.importorskip("statetool.spark.source.streaming")
     options = {"path": store.uri, "operatorUid": "op", "table": "a", "mode": "full", "failOnDataLoss": "false"}
     table = streaming.CheckpointTable.of(options)
     schema = table.schema

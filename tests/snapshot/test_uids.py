@@ -174,7 +174,7 @@ def test_tables_of_a_catalog(path: str, tmp_path: Path) -> None:
 
 
 def test_spark_options(path: str) -> None:
-    from statetool.spark.source_options import SourceOptions
+    from statetool.spark.source.options import SourceOptions
 
     for way in WAYS:
         for option in ("operatorUid", "operatorId"):
@@ -342,7 +342,7 @@ def test_the_browser_shows_names(path: str) -> None:
 
     from textual.widgets import Tree
 
-    from statetool.cli.browser import Browser, about_table
+    from statetool.cli.read.browser import Browser, about_table
 
     async def labels() -> list[str]:
         app = Browser(statetool.load(path))

@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from statetool.directories import following
 from statetool.errors import CheckpointDeletedError, FormatError, OptionError
 from statetool.jobs import batches
 from statetool.jobs.batches import follow_in_batches
+from statetool.operations.directories import following
 from tests.support.snapshots.incremental import Job
 from tests.support.spark.data_sources import data_sources
 
 pytest.importorskip("pyspark.sql.datasource", reason="PySpark before 4.0 has no Python data sources")
 
-from statetool.spark.streaming import CheckpointsReader, CheckpointTable
+from statetool.spark.source.streaming import CheckpointsReader, CheckpointTable
 
 OPTIONS = {"operatorUid": "op", "mode": "changes", "upserts": "true", "uids": "op", "failOnDataLoss": "false"}
 

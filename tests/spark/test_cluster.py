@@ -158,7 +158,7 @@ def test_kernels_run_where_compiled_code_cannot_be_kept(package: Path, tmp_path:
     (tmp_path / "file").write_text("no folder")
     code = (
         "import numpy as np, statetool\n"
-        "from statetool.kernels.walk import match_range\n"
+        "from statetool.kernels.entries.walk import match_range\n"
         "print(statetool.__file__)\n"
         "matches, a = np.zeros(1, np.uint8), np.arange(2)\n"
         "match_range(np.array([7], np.uint8), a[:1], a[1:], np.array([7], np.uint8), matches)\n"

@@ -13,9 +13,9 @@ import pytest
 
 import statetool
 from statetool.errors import MissingDependencyError, OptionError, StatetoolError, TargetExistsError
-from statetool.spark import export
-from statetool.spark.export import export_table
 from statetool.spark.lakes import lake_error
+from statetool.spark.write import export
+from statetool.spark.write.export import export_table
 from statetool.tables.request import ScanRequest
 from tests.support.spark.data_sources import rows_of
 from tests.support.zoo import ZOO

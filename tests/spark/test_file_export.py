@@ -13,9 +13,9 @@ import pytest
 import statetool
 from statetool.columns.storable import is_plain
 from statetool.errors import StatetoolError, TargetExistsError, WriteFailedError
-from statetool.spark.export import export_table
-from statetool.spark.file_export import is_own_target
 from statetool.spark.frames import LOCAL_BYTES
+from statetool.spark.write.export import export_table
+from statetool.spark.write.file_export import is_own_target
 from statetool.tables.request import ScanRequest
 from tests.support.spark.data_sources import rows_of
 from tests.support.zoo import ZOO
@@ -137,7 +137,7 @@ def test_files_have_the_codec_of_the_session(spark: Any, tmp_path: Path, codec: 
 
 
 def test_groups_of_rows_are_bounded(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("statetool.tables.export_files._GROUP_BYTES", 1 << 16)
+    monkeypatch.setattr("statetool.tables.export.files._GROUP_BYTES", 1 << 16)
     data = pa.table({"key": pa.array(range(200_000))}).append_column("v", pa.array(range(200_000)))
     state = statetool.bootstrap_keyed_state(data, key="key")
     statetool.SavepointWriter.new().with_operator("o", state, parallelism=1).write(str(tmp_path / "sp"))
@@ -168,7 +168,7 @@ def test_a_directory_that_appears_meanwhile_stays_as_it_is(
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "of-others").touch()
     operator = statetool.load(ZOO, spark=spark)["timers"]
-    monkeypatch.setattr("statetool.tables.export_directories.exists", lambda _: False)
+    monkeypatch.setattr("statetool.tables.export.directories.exists", lambda _: False)
     with pytest.raises(TargetExistsError, match="already exists"):
         export_table(operator, ScanRequest(), str(tmp_path / "out"))
     assert [p.name for p in (tmp_path / "out").iterdir()] == ["of-others"]
@@ -180,7 +180,7 @@ def test_a_full_disk_is_an_error_of_ours_and_leaves_nothing(
     def full(*_: Any) -> str:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("statetool.tables.export_files._write_file", full)
+    monkeypatch.setattr("statetool.tables.export.files._write_file", full)
     operator = statetool.load(ZOO, spark=spark)["timers"]
     with pytest.raises(WriteFailedError, match="cannot write: No space left"):
         export_table(operator, ScanRequest(), str(tmp_path / "out"))

@@ -178,7 +178,7 @@ class TestFolding:
 @data_sources
 def test_batches_of_changes_make_the_same_table(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As on PySpark 4.0 and 4.1, whose streams have no position; ``tests/spark/test_batches.py`` has what may happen between batches."""
-    monkeypatch.setattr("statetool.spark.streaming.STREAMS_KNOW_THEIR_POSITION", False)
+    monkeypatch.setattr("statetool.spark.source.streaming.STREAMS_KNOW_THEIR_POSITION", False)
     root = tmp_path / "root"
     with Job(root) as job:
         for n in range(4):

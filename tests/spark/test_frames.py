@@ -11,8 +11,8 @@ import pytest
 import statetool
 from statetool.columns.python_values import rows_to_python
 from statetool.errors import DecodeError, OptionError, TargetExistsError
-from statetool.spark.export import export_table
-from statetool.spark.guard import reject_unsupported_rows
+from statetool.spark.source.guard import reject_unsupported_rows
+from statetool.spark.write.export import export_table
 from statetool.tables.request import ScanRequest
 from tests.support.corpora.archives import HERE, unpack
 from tests.support.quick import quick
@@ -47,8 +47,8 @@ def test_data_source_by_uid_and_by_id(path: str, spark: Any, savepoint: statetoo
 def test_equalities_on_the_key_prune_to_its_key_group(savepoint: statetool.Savepoint) -> None:
     from pyspark.sql.datasource import EqualNullSafe, EqualTo, GreaterThan, In
 
-    from statetool.spark.source_options import SourceOptions
-    from statetool.spark.sources import FlinkStateReader
+    from statetool.spark.source.options import SourceOptions
+    from statetool.spark.source.sources import FlinkStateReader
 
     def groups(*filters: Any) -> int:
         options = SourceOptions(
@@ -56,7 +56,7 @@ def test_equalities_on_the_key_prune_to_its_key_group(savepoint: statetool.Savep
         )
         reader = FlinkStateReader(options)
         assert list(reader.pushFilters(list(filters))) == list(filters)  # Spark checks them all again
-        return len(groups_of(p.split for p in reader.partitions()))  # type: ignore[attr-defined]
+        return len(groups_of(p.split for p in reader.partitions()))
 
     everything = groups()
     assert everything > 5
@@ -177,7 +177,7 @@ def test_export(savepoint: statetool.Savepoint, tmp_path: Path, style: str) -> N
         exported = {}
         for file in Path(target).glob("*.avro"):
             with file.open("rb") as f:
-                exported |= {r["key"]: r for r in fastavro.reader(f)}  # type: ignore[index, call-overload, misc]
+                exported |= {r["key"]: r for r in fastavro.reader(f)}
         renamed = {k.replace("-", "_"): k for k in next(iter(expected.values()))}
         exported = {k: {renamed[n]: v for n, v in r.items()} for k, r in exported.items()}
         expected = {k: {**v, "ttl-map": dict(v["ttl-map"])} for k, v in expected.items()}

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 import statetool
 from statetool.errors import DecodeError, OptionError, UnsupportedError
 from statetool.spark.frames import row_limit
-from statetool.spark.guard import DEFAULT_ROW_BYTES, ROW_BYTES, reject_unsupported_rows
 from statetool.spark.session import heap_bytes
+from statetool.spark.source.guard import DEFAULT_ROW_BYTES, ROW_BYTES, reject_unsupported_rows
 from tests.support.servers.cluster import PATIENCE_S
 from tests.support.spark.data_sources import data_sources
 

@@ -27,7 +27,7 @@ from pyspark.sql import SparkSession
 
 def look(_):
     import numpy as np, os, statetool
-    from statetool.kernels.walk import match_range
+    from statetool.kernels.entries.walk import match_range
     seven, at = np.frombuffer(b"7", np.uint8), np.arange(2)
     match_range.compiled(seven, at[:1], at[1:], seven, np.zeros(1, np.uint8))
     kept = match_range.compiled.stats

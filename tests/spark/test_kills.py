@@ -147,7 +147,7 @@ def test_a_killed_task_leaves_nothing_and_the_next_write_succeeds(
     if stage == "encode":
         frame = frame.mapInArrow(kill, frame.schema)
     else:
-        from statetool.spark import runner
+        from statetool.spark.write import runner
 
         gatherer = runner._gatherer
 

@@ -14,7 +14,7 @@ import pytest
 import statetool
 from statetool.errors import OptionError, TargetExistsError
 from statetool.spark import folding
-from statetool.spark.export import export_table
+from statetool.spark.write.export import export_table
 from statetool.tables.request import ScanRequest
 from tests.support.spark.followed import follow_a_job
 from tests.support.zoo import ZOO

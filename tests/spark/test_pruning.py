@@ -11,13 +11,13 @@ from pyspark.sql.datasource import EqualNullSafe, EqualTo, Filter, GreaterThan, 
 
 import statetool
 from statetool.io.cursor import Cursor
-from statetool.serializers.base import Serializer
-from statetool.serializers.rowdata import RowDataSerializer
-from statetool.serializers.sql_types import SqlType
+from statetool.serializers.core.base import Serializer
+from statetool.serializers.sql.logical_types import SqlType
+from statetool.serializers.sql.rowdata import RowDataSerializer
 from statetool.serializers.table import snapshot_reader
-from statetool.spark.pruning import allowed_keys
-from statetool.spark.source_options import SourceOptions
-from statetool.spark.sources import FlinkStateReader
+from statetool.spark.source.options import SourceOptions
+from statetool.spark.source.pruning import allowed_keys
+from statetool.spark.source.sources import FlinkStateReader
 from statetool.tables.read import read_split
 from tests.support.snapshots import build
 from tests.support.snapshots.stored import groups_of
@@ -40,7 +40,7 @@ PAIR = serializer(build.tuple_of(build.STRING, build.INT))
     [
         ([EqualTo(KEY, "a")], ["a"]),
         ([EqualNullSafe(KEY, "a")], ["a"]),
-        ([IsNotNull(KEY), In(KEY, ["a", None, "b", "a"])], ["a", "b"]),  # type: ignore[arg-type]
+        ([IsNotNull(KEY), In(KEY, ["a", None, "b", "a"])], ["a", "b"]),
         ([In(KEY, ("a", "b")), In(KEY, ("b", "c"))], ["b"]),
         ([EqualTo(KEY, "a"), EqualTo(KEY, "b")], []),
         ([EqualTo(KEY, "a"), EqualTo(("value",), 3)], ["a"]),
@@ -102,7 +102,7 @@ def groups_and_rows(path: str, operator: str, *filters: Filter) -> tuple[int, li
         )
     )
     assert list(reader.pushFilters(list(filters))) == list(filters)  # Spark evaluates them all again
-    splits = [p.split for p in reader.partitions()]  # type: ignore[attr-defined]
+    splits = [p.split for p in reader.partitions()]
     rows = [r for s in splits for b in read_split(s) for r in b.to_pylist()]
     return len(groups_of(splits)), rows
 

@@ -13,7 +13,7 @@ import pytest
 
 import statetool
 from statetool.errors import OptionError
-from statetool.spark.row_expressions import in_utc
+from statetool.spark.write.row_expressions import in_utc
 from tests.support.zoo import ZOO
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def test_times_are_utc_in_every_session(spark: SparkSession, tmp_path: Path) -> 
 
 def test_threads_leave_the_time_zone_of_the_session(monkeypatch: pytest.MonkeyPatch) -> None:
     """The second thread waits for the first, instead of taking UTC for the session's time zone."""
-    monkeypatch.setattr("statetool.spark.row_expressions.is_remote", lambda _: False)
+    monkeypatch.setattr("statetool.spark.write.row_expressions.is_remote", lambda _: False)
     zones = {"spark.sql.session.timeZone": "Asia/Tokyo"}
     session = types.SimpleNamespace(conf=types.SimpleNamespace(get=zones.__getitem__, set=zones.__setitem__))
     inside, leave = threading.Event(), threading.Event()

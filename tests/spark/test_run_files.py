@@ -14,8 +14,8 @@ import pytest
 import statetool
 from statetool.errors import EncodeError
 from statetool.snapshot.inventory import Inventory
-from statetool.spark import run_files, runner
 from statetool.spark.private import is_local_master, session_folder
+from statetool.spark.write import run_files, runner
 from tests.support.snapshots.stored import stream_bytes
 
 N = 5000

@@ -15,9 +15,9 @@ import pytest
 import statetool
 from statetool.errors import MissingDependencyError, OptionError
 from statetool.spark import session as sessions
-from statetool.spark.file_export import is_own_target
 from statetool.spark.schema import spark_schema
-from statetool.spark.targets import spark_target
+from statetool.spark.write.file_export import is_own_target
+from statetool.spark.write.targets import spark_target
 from statetool.tables.request import ScanRequest
 from statetool.types.options import ShowingOptions
 from tests.support.spark.data_sources import data_sources, rows_of
@@ -138,7 +138,7 @@ class _Locked:
 
 @data_sources
 def test_a_session_that_lets_no_filter_through_gets_a_source_that_reads_all(spark: Any) -> None:
-    from statetool.spark.sources import CatalogTableSource, FlinkStateMetadataSource, PlainFlinkStateSource
+    from statetool.spark.source.sources import CatalogTableSource, FlinkStateMetadataSource, PlainFlinkStateSource
 
     locked = _Locked()
     with pytest.warns(UserWarning, match="not allowed"):
@@ -177,7 +177,7 @@ def test_a_session_that_lets_no_filter_through_gets_a_source_that_reads_all(spar
     ],
 )
 def test_options_of_the_source_are_checked(options: dict[str, str], message: str) -> None:
-    from statetool.spark.sources import FlinkStateSource
+    from statetool.spark.source.sources import FlinkStateSource
 
     with pytest.raises((OptionError, statetool.StatetoolError)) as caught:
         FlinkStateSource({"path": ZOO, **options}).schema()
@@ -186,7 +186,8 @@ def test_options_of_the_source_are_checked(options: dict[str, str], message: str
 
 @data_sources
 def test_the_table_of_options_names_all_of_them() -> None:
-    from statetool.spark import source_options, sources
+    from statetool.spark.source import options as source_options
+    from statetool.spark.source import sources
 
     first_columns = set(re.findall(r"^``.*?(?:   |$)", sources.__doc__ or "", re.MULTILINE))
     names = {name for row in first_columns for name in re.findall(r"``(\w+)``", row)}
@@ -196,7 +197,7 @@ def test_the_table_of_options_names_all_of_them() -> None:
 
 @data_sources
 def test_options_of_the_source_come_from_text_in_any_case() -> None:
-    from statetool.spark.source_options import SourceOptions
+    from statetool.spark.source.options import SourceOptions
 
     request = ScanRequest.of("registered", keys=["ä", b"\xff"], columns={"key": ["a b"]}, key_group=True)
     texts = {"path": ZOO, "operatorUid": "timers", "kryo": "5", "uids": "timers,with-ttl", **request.to_options()}
@@ -210,7 +211,7 @@ def test_options_of_the_source_come_from_text_in_any_case() -> None:
 
 @data_sources
 def test_options_by_the_names_of_sparks_own_state_source() -> None:
-    from statetool.spark.sources import FlinkStateSource
+    from statetool.spark.source.sources import FlinkStateSource
 
     def columns(**options: str) -> list[str]:
         names: list[str] = FlinkStateSource({"path": ZOO, "operatorId": "timers", **options}).schema().fieldNames()

@@ -17,8 +17,8 @@ import pytest
 pytest.importorskip("pyspark.sql.datasource", reason="PySpark before 4.0 has no Python data sources")
 import statetool
 from statetool.errors import CheckpointDeletedError, UnsupportedError
-from statetool.spark import streaming
-from statetool.spark.streaming import CheckpointStream, CheckpointTable
+from statetool.spark.source import streaming
+from statetool.spark.source.streaming import CheckpointStream, CheckpointTable
 from tests.support.snapshots.incremental import Job
 from tests.support.snapshots.trees import JOB, checkpoint_root, link, replace_file
 from tests.support.spark.data_sources import data_sources

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from statetool.errors import MissingDependencyError
-from statetool.spark.targets import spark_target
+from statetool.spark.write.targets import spark_target
 
 
 @pytest.fixture

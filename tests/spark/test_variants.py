@@ -14,7 +14,7 @@ from pyspark.sql import types as t
 
 import statetool
 from statetool.columns.types import VARIANT_STRUCT
-from statetool.spark.export import export_table
+from statetool.spark.write.export import export_table
 from statetool.tables.request import ScanRequest
 
 needs_variants = pytest.mark.skipif(not hasattr(t, "VariantType"), reason="VARIANT is a type of Spark 4.0 and later")

@@ -12,10 +12,10 @@ import pytest
 import statetool as st
 from statetool.errors import EncodeError, OptionError
 from statetool.saving.local import write_empty
-from statetool.spark import runner
-from statetool.spark.export import export_table
 from statetool.spark.frames import LOCAL_BYTES
 from statetool.spark.tables import arrow_frame
+from statetool.spark.write import runner
+from statetool.spark.write.export import export_table
 from statetool.tables.request import ScanRequest
 from tests.support.spark.data_sources import rows_of
 

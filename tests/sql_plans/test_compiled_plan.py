@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 import statetool
 from statetool.cli.main import cli
 from statetool.errors import FormatError, OptionError
-from statetool.serializers.rowdata import RowDataSerializer
+from statetool.serializers.sql.rowdata import RowDataSerializer
 from statetool.sql_plans.compiled_plan import CompiledPlan
 from statetool.sql_plans.row_types import row_names
 from tests.support.corpora.archives import HERE, unpack
@@ -248,7 +248,7 @@ def test_commands_with_a_plan(sql_corpus: Path, plans: Path, command: str) -> No
 
 
 def test_the_data_source_takes_a_plan(sql_corpus: Path, plans: Path) -> None:
-    from statetool.spark.source_options import SourceOptions
+    from statetool.spark.source.options import SourceOptions
 
     options = SourceOptions(
         {

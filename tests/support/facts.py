@@ -18,9 +18,9 @@ from pathlib import Path
 import statetool
 from statetool.errors import StatetoolError
 from statetool.io.cursor import Cursor
-from statetool.kernels.program import kernel_only
-from statetool.serializers.base import Serializer
-from statetool.serializers.packages import known_name
+from statetool.kernels.values.program import kernel_only
+from statetool.serializers.core.base import Serializer
+from statetool.serializers.core.packages import known_name
 from statetool.serializers.table import SNAPSHOT_CLASSES, snapshot_reader
 from tests.support.checks.serializer_check import Case, check, find_cases, read_index
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from statetool.tables.key_text import KeyTime
+from statetool.tables.keys.text import KeyTime
 from statetool.types import DateType, ListType, LogicalType, MapType, Scalar, StructType, TimestampType
 
 

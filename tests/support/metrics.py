@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from statetool.openmetrics.families import FAMILIES
+from statetool.reporting.openmetrics.families import FAMILIES
 
 
 class Metrics:

@@ -28,7 +28,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from statetool.kernels.jit import Kernel
+from statetool.kernels.core.jit import Kernel
 from tests.support.quick import UNCOMPILED
 
 #: ``sys.monitoring``, which Python 3.12 and later have.

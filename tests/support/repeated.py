@@ -33,7 +33,7 @@ HEADER: Final = """\
 #: CPU seconds, while recorded, from which on leaving out a test is worth a line.
 WORTH: Final = 0.2
 #: Tests of kernels, and of engines of SQL. What they find depends on the data, not on the lines.
-ALWAYS: Final = ("tests/kernels/", "tests/sql/", "tests/cli/test_sql.py")
+ALWAYS: Final = ("tests/kernels/", "tests/tables/sql/", "tests/cli/test_sql.py")
 #: Damaged bytes find indexes out of bounds, which numba would hide, and dependencies that crash. Both depend on the bytes.
 DAMAGE: Final = re.compile("damage|hostile|truncat|corrupt|broken|cut_|_cut")
 

@@ -22,7 +22,7 @@ from statetool.formats.metadata import SnapshotMetadata
 from statetool.formats.metadata.handles import ByteStreamHandle, ChangelogHandle, ChangesHandle, IncrementalHandle
 from statetool.formats.metadata.writer import write_metadata
 from statetool.formats.state_meta import StateMetaInfo
-from statetool.serializers.base import Serializer
+from statetool.serializers.core.base import Serializer
 from tests.support.checks.corpus_check import Case
 from tests.support.snapshots.build import INT, LONG, STRING, list_of, map_of, simple
 from tests.support.snapshots.canonical import composite_key, encoded, key_group_bytes, keyed, serializer, timers

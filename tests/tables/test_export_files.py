@@ -25,9 +25,10 @@ import statetool
 from statetool.cli.main import cli
 from statetool.errors import OptionError, StatetoolError, TargetExistsError
 from statetool.io import owner
-from statetool.tables import export_directories, export_files
-from statetool.tables.export_directories import new_directory
-from statetool.tables.result_files import csv_lines
+from statetool.tables.export import directories as export_directories
+from statetool.tables.export import files as export_files
+from statetool.tables.export.directories import new_directory
+from statetool.tables.export.result_files import csv_lines
 from tests.support.zoo import ZOO
 
 
@@ -115,7 +116,7 @@ def test_a_failure_leaves_nothing(
 
 
 _KILLED = """
-import os, sys, statetool.tables.export_files as e
+import os, sys, statetool.tables.export.files as e
 from statetool.cli.main import main
 def die(*arguments, **more):
     os.kill(os.getpid(), 9)

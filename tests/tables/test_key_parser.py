@@ -13,12 +13,12 @@ import pytest
 from statetool.errors import EncodeError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
-from statetool.serializers.base import Serializer
-from statetool.serializers.enums import EnumSerializer
-from statetool.serializers.rowdata import RowDataSerializer
-from statetool.serializers.sql_types import SqlType
-from statetool.tables.key_parser import KeyTypeError, kind_of, parse_key
-from statetool.tables.key_text import KeyText, exact_key, key_to_json, parse_keys
+from statetool.serializers.core.base import Serializer
+from statetool.serializers.sql.logical_types import SqlType
+from statetool.serializers.sql.rowdata import RowDataSerializer
+from statetool.serializers.typeutils.enums import EnumSerializer
+from statetool.tables.keys.parser import KeyTypeError, kind_of, parse_key
+from statetool.tables.keys.text import KeyText, exact_key, key_to_json, parse_keys
 from tests.support.given_keys import given_key
 from tests.support.snapshots.build import simple, tuple_of
 from tests.support.snapshots.canonical import serializer

@@ -8,8 +8,8 @@ import pytest
 
 import statetool
 from statetool.errors import UnknownNameError
-from statetool.tables import kinds
-from statetool.tables.kinds import KINDS, find_kind
+from statetool.tables.kinds import registry as kinds
+from statetool.tables.kinds.registry import KINDS, find_kind
 from tests.support.zoo import ZOO
 
 

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pytest
 
 import statetool
-from statetool.formats.keyed import native
+from statetool.formats.backends import native
 from statetool.formats.keyed.entries import EntryBatch
-from statetool.formats.keyed.slices import Slice
+from statetool.formats.rocksdb.slices import Slice
 from statetool.tables import read, scan
 from statetool.tables.splits import Split
 from tests.support.quick import fewer_uncompiled

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import statetool
-from statetool.tables import result_files, text_lines
+from statetool.tables.export import result_files, text_lines
 from tests.support.zoo import ZOO
 
 TEXTS = ["", None, 'a "q"', "a,b", "a\nb", "a\r", "\x00\x1f\x7f", "\\", "Zürich 😀", "\u2028"]

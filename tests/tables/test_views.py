@@ -16,14 +16,14 @@ from hypothesis import strategies as st
 import statetool
 from statetool.errors import DecodeError, FormatError, OptionError
 from statetool.formats.state_meta import StateMetaInfo
-from statetool.kernels.codes import OK
-from statetool.kernels.matches import BEGIN, MANY_WAYS, match_paths
-from statetool.serializers.basic import STRING
-from statetool.serializers.packages import full_name
+from statetool.kernels.core.codes import OK
+from statetool.kernels.entries.matches import BEGIN, MANY_WAYS, match_paths
+from statetool.serializers.core.packages import full_name
+from statetool.serializers.typeutils.basic import STRING
 from statetool.snapshot.state_tables import state_tables
 from statetool.snapshot.views import MERGED, check_view, views_of, window_states
-from statetool.tables.keyed import UNDECODED_TYPE
-from statetool.tables.matches import match_rows
+from statetool.tables.kinds.keyed import UNDECODED_TYPE
+from statetool.tables.kinds.matches import match_rows
 from statetool.types import Scalar, StructType
 from statetool.types.declared import class_of_fields
 from statetool.types.options import ReadOptions

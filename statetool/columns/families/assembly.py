@@ -8,17 +8,9 @@ import pyarrow as pa
 
 from statetool.columns.arrays import as_arrow, bitmap, offsets_of
 from statetool.columns.batch import Batch
-from statetool.columns.types import (
-    arrow_type,
-    member_arrays,
-    member_fields,
-)
-from statetool.kernels.arrays import Positions
-from statetool.types import (
-    LogicalType,
-    StructType,
-    VariantType,
-)
+from statetool.columns.types import arrow_type, member_arrays, member_fields
+from statetool.kernels.core.arrays import Int64s
+from statetool.types import LogicalType, StructType, VariantType
 
 
 def assemble(
@@ -35,14 +27,14 @@ def assemble(
     return pa.StructArray.from_buffers(kind, n, [nulls], children=arrays)
 
 
-def build_lists(b: Batch, elements: pa.Array, counts: Positions, logical: LogicalType, pos: Positions) -> pa.Array:
+def build_lists(b: Batch, elements: pa.Array, counts: Int64s, logical: LogicalType, pos: Int64s) -> pa.Array:
     """Return lists of ``counts`` elements each."""
     offsets = as_arrow(offsets_of(counts, pos))
     return pa.ListArray.from_arrays(offsets, elements, type=arrow_type(logical, b.options))
 
 
 def build_maps(
-    b: Batch, keys: pa.Array, values: pa.Array, counts: Positions, logical: LogicalType, pos: Positions
+    b: Batch, keys: pa.Array, values: pa.Array, counts: Int64s, logical: LogicalType, pos: Int64s
 ) -> pa.Array:
     """Return maps of ``counts`` entries each."""
     kind = arrow_type(logical, b.options)

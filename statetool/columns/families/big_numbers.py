@@ -11,33 +11,22 @@ import pyarrow as pa
 
 from statetool.columns.arrays import bitmap
 from statetool.columns.batch import Batch, Column
-from statetool.columns.families.leaves import (
-    decode_each,
-    load_ints,
-)
+from statetool.columns.families.leaves import decode_each, load_ints
 from statetool.columns.from_plain import decimal_error, scale_decimal
-from statetool.columns.types import (
-    BIG_DECIMAL,
-    BIG_INTEGER,
-    SCALED_DECIMAL,
-)
+from statetool.columns.types import BIG_DECIMAL, BIG_INTEGER, SCALED_DECIMAL
 from statetool.errors import StatetoolError
 from statetool.io.cursor import Cursor
-from statetool.kernels import decode_numbers as number_kernels
-from statetool.kernels.arrays import Bytes, Positions
-from statetool.kernels.codes import (
-    check,
-)
-from statetool.serializers.basic import read_big_decimal, read_big_integer
-from statetool.types import (
-    LogicalType,
-)
+from statetool.kernels.core.arrays import Bytes, Int64s
+from statetool.kernels.core.codes import check
+from statetool.kernels.values import decode_numbers as number_kernels
+from statetool.serializers.typeutils.basic import read_big_decimal, read_big_integer
+from statetool.types import LogicalType
 
 _POWERS: Final = np.array([10**k for k in range(20)], dtype=np.uint64)
 _DECIMAL_DIGITS: Final = 10**38
 
 
-def decode_big_integer(b: Batch, logical: LogicalType, pos: Positions, end: Positions) -> Column:
+def decode_big_integer(b: Batch, logical: LogicalType, pos: Int64s, end: Int64s) -> Column:
     if b.options.decimals == "string":
         return decode_each(b, read_big_integer, logical, pos, end)
     out, valid, wide, after = _load_big_numbers(b, pos, end)
@@ -46,7 +35,7 @@ def decode_big_integer(b: Batch, logical: LogicalType, pos: Positions, end: Posi
     return pa.Array.from_buffers(BIG_INTEGER, len(pos), [bitmap(valid), pa.py_buffer(words)]), after
 
 
-def decode_big_decimal(b: Batch, logical: LogicalType, pos: Positions, end: Positions) -> Column:
+def decode_big_decimal(b: Batch, logical: LogicalType, pos: Int64s, end: Int64s) -> Column:
     if b.options.decimals == "string":
         return decode_each(b, read_big_decimal, logical, pos, end)
     n = len(pos)
@@ -65,7 +54,7 @@ def decode_big_decimal(b: Batch, logical: LogicalType, pos: Positions, end: Posi
     return pa.StructArray.from_buffers(SCALED_DECIMAL, n, [nulls], children=[decimals, own]), after
 
 
-def _load_big_numbers(b: Batch, pos: Positions, end: Positions) -> tuple[Positions, Any, Any, Positions]:
+def _load_big_numbers(b: Batch, pos: Int64s, end: Int64s) -> tuple[Int64s, Any, Any, Int64s]:
     n = len(pos)
     out, after = np.zeros(n, dtype=np.int64), np.empty_like(pos)
     valid, wide = np.empty(n, dtype=np.uint8), np.empty(n, dtype=np.uint8)
@@ -73,9 +62,7 @@ def _load_big_numbers(b: Batch, pos: Positions, end: Positions) -> tuple[Positio
     return out, valid, wide, after
 
 
-def _fill_wide(
-    b: Batch, words: Positions, wide: Bytes, pos: Positions, end: Positions, read: Callable[[Cursor], bytes]
-) -> None:
+def _fill_wide(b: Batch, words: Int64s, wide: Bytes, pos: Int64s, end: Int64s, read: Callable[[Cursor], bytes]) -> None:
     """Decode the values too wide for kernels one by one into ``words`` int64[n, 2]."""
     for i in np.flatnonzero(wide).tolist():
         c = Cursor(b.data.data, int(pos[i]), int(end[i]))

@@ -1,7 +1,7 @@
-"""Binary rows, arrays and maps of the table runtime as Arrow columns: the kernels of :mod:`statetool.kernels.slots`, slot by slot.
+"""Binary rows, arrays and maps of the table runtime as Arrow columns: the kernels of :mod:`statetool.kernels.values.slots`, slot by slot.
 
 A field of rows, or the elements of arrays, are decoded for all values at once: the positions and null flags of their slots are known
-in advance. Must agree with :mod:`statetool.serializers.binary_format`.
+in advance. Must agree with :mod:`statetool.serializers.sql.binary_format`.
 """
 
 from __future__ import annotations
@@ -17,40 +17,17 @@ from typing_extensions import assert_never
 from statetool.columns.arrays import as_arrow, from_buffer, is_valid, spread_values
 from statetool.columns.batch import Batch, Column
 from statetool.columns.families.assembly import assemble, build_lists, build_maps
-from statetool.columns.families.leaves import (
-    as_utf8,
-    copy_ranges,
-    decode_bitmaps,
-    load_frames,
-)
+from statetool.columns.families.leaves import as_utf8, copy_ranges, decode_bitmaps, load_frames
 from statetool.columns.families.sql import build_compact_decimals, build_instants, build_intervals, build_wide_decimals
 from statetool.columns.from_plain import null_key_error
-from statetool.columns.types import (
-    arrow_type,
-)
+from statetool.columns.types import arrow_type
 from statetool.errors import StatetoolError
-from statetool.kernels import program as ir
-from statetool.kernels import slots
-from statetool.kernels.arrays import Bytes, Positions
-from statetool.kernels.codes import (
-    BAD_PAIRS,
-    BAD_SIZE,
-    NESTED_KIND,
-    NOT_NULL,
-    NULL_INSIDE,
-    check,
-    refuse,
-)
-from statetool.serializers.row import ROW_KINDS
-from statetool.types import (
-    BitmapType,
-    DateType,
-    ListType,
-    LogicalType,
-    MapType,
-    Scalar,
-    StructType,
-)
+from statetool.kernels.core.arrays import Bytes, Int64s
+from statetool.kernels.core.codes import BAD_PAIRS, BAD_SIZE, NESTED_KIND, NOT_NULL, NULL_INSIDE, check, refuse
+from statetool.kernels.values import program as ir
+from statetool.kernels.values import slots
+from statetool.serializers.typeutils.row import ROW_KINDS
+from statetool.types import BitmapType, DateType, ListType, LogicalType, MapType, Scalar, StructType
 
 _NUMBERS: Final = {"i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64, "f32": np.int32, "f64": np.int64}
 #: Values that fill bytes, instead of a slot.
@@ -66,18 +43,18 @@ class SlotRange:
     for rows, which have one slot each.
     """
 
-    base: Positions
-    limit: Positions
-    slot: Positions
+    base: Int64s
+    limit: Int64s
+    slot: Int64s
     valid: Bytes
-    left: Positions
-    owner: Positions
+    left: Int64s
+    owner: Int64s
 
     def __len__(self) -> int:
         return len(self.slot)
 
 
-def decode_binary_data(b: Batch, op: ir.BinaryData, logical: LogicalType, pos: Positions, end: Positions) -> Column:
+def decode_binary_data(b: Batch, op: ir.BinaryData, logical: LogicalType, pos: Int64s, end: Int64s) -> Column:
     """Decode rows, arrays or maps after their size."""
     base, limit = load_frames(b, pos, end)
     match op.slot.kind:
@@ -88,7 +65,7 @@ def decode_binary_data(b: Batch, op: ir.BinaryData, logical: LogicalType, pos: P
     raise ValueError(f"{op.slot.kind!r} is not a row, an array or a map")
 
 
-def decode_filling(b: Batch, op: ir.Op, logical: LogicalType, pos: Positions, end: Positions) -> pa.Array:
+def decode_filling(b: Batch, op: ir.Op, logical: LogicalType, pos: Int64s, end: Int64s) -> pa.Array:
     """Decode values that must fill their frames."""
     array, after = b.run(op, logical, pos, end)
     refuse(after != end, BAD_SIZE, pos)
@@ -96,7 +73,7 @@ def decode_filling(b: Batch, op: ir.Op, logical: LogicalType, pos: Positions, en
 
 
 def _decode_region(
-    b: Batch, op: ir.Slot, kind: RegionKind, logical: LogicalType, base: Positions, limit: Positions
+    b: Batch, op: ir.Slot, kind: RegionKind, logical: LogicalType, base: Int64s, limit: Int64s
 ) -> pa.Array:
     """Decode rows, arrays or maps that fill the bytes from ``base`` to ``limit``."""
     match kind:
@@ -112,7 +89,7 @@ def _decode_region(
 
 
 def _decode_row(
-    b: Batch, op: ir.Slot, logical: LogicalType, base: Positions, limit: Positions, *, row_kind: bool
+    b: Batch, op: ir.Slot, logical: LogicalType, base: Int64s, limit: Int64s, *, row_kind: bool
 ) -> pa.Array:
     assert isinstance(logical, StructType)
     n, fields = len(base), len(op.parts)
@@ -135,8 +112,8 @@ def _decode_row(
 
 
 def _decode_elements(
-    b: Batch, step: str, op: ir.Slot, logical: LogicalType, base: Positions, limit: Positions
-) -> tuple[pa.Array, Positions]:
+    b: Batch, step: str, op: ir.Slot, logical: LogicalType, base: Int64s, limit: Int64s
+) -> tuple[pa.Array, Int64s]:
     """Decode the elements of all arrays. Also return the number of elements of each."""
     size = ir.slot_size(op.kind)
     counts = np.empty_like(base)
@@ -149,7 +126,7 @@ def _decode_elements(
     return _decode_named_slot(b, step, op, logical, at), counts
 
 
-def _decode_map(b: Batch, op: ir.Slot, logical: LogicalType, base: Positions, limit: Positions) -> pa.Array:
+def _decode_map(b: Batch, op: ir.Slot, logical: LogicalType, base: Int64s, limit: Int64s) -> pa.Array:
     assert isinstance(logical, MapType)
     middle = np.empty_like(base)
     check(slots.map_parts(b.data, base, limit, middle), base)
@@ -216,7 +193,7 @@ def _decode_variants(b: Batch, logical: LogicalType, at: SlotRange) -> pa.Array:
     return assemble(b, logical, [content, metadata], len(present))
 
 
-def _decode_raw(b: Batch, op: ir.Slot, logical: LogicalType, first: Positions, last: Positions) -> pa.Array:
+def _decode_raw(b: Batch, op: ir.Slot, logical: LogicalType, first: Int64s, last: Int64s) -> pa.Array:
     if op.inner is not None:
         array = decode_filling(b, op.inner, logical, first, last)
         refuse(~is_valid(array), NULL_INSIDE, first)
@@ -225,7 +202,7 @@ def _decode_raw(b: Batch, op: ir.Slot, logical: LogicalType, first: Positions, l
     return decode_bitmaps(b, array, first) if isinstance(logical, BitmapType) else array
 
 
-def _find_parts(b: Batch, at: SlotRange, *, inline: bool) -> tuple[Positions, Positions]:
+def _find_parts(b: Batch, at: SlotRange, *, inline: bool) -> tuple[Int64s, Int64s]:
     """Return the starts and sizes of the bytes that slots refer to; no bytes for null."""
     starts, sizes = np.empty_like(at.slot), np.empty_like(at.slot)
     check(
@@ -235,7 +212,7 @@ def _find_parts(b: Batch, at: SlotRange, *, inline: bool) -> tuple[Positions, Po
     return starts, sizes
 
 
-def _find_present_parts(b: Batch, at: SlotRange) -> tuple[Positions, Positions]:
+def _find_present_parts(b: Batch, at: SlotRange) -> tuple[Int64s, Int64s]:
     """Return the starts and ends of the bytes that slots refer to, without nulls."""
     starts, sizes = _find_parts(b, at, inline=False)
     present = np.flatnonzero(at.valid)

@@ -12,27 +12,19 @@ from statetool.columns.families.assembly import build_lists, build_maps
 from statetool.columns.families.ttl import find_unexpired
 from statetool.columns.from_plain import null_key_error
 from statetool.errors import DecodeError
-from statetool.kernels import elements
-from statetool.kernels import program as ir
-from statetool.kernels.arrays import Mask, Positions
-from statetool.kernels.codes import (
-    NOT_SKIPPABLE,
-    check,
-    coded_error,
-)
-from statetool.kernels.sizes import fixed_size, least_size
-from statetool.kernels.skip_program import compile_skip
-from statetool.types import (
-    ListType,
-    LogicalType,
-    MapType,
-)
+from statetool.kernels.core.arrays import Int64s, Mask
+from statetool.kernels.core.codes import NOT_SKIPPABLE, check, coded_error
+from statetool.kernels.values import elements
+from statetool.kernels.values import program as ir
+from statetool.kernels.values.sizes import fixed_size, least_size
+from statetool.kernels.values.skip_program import compile_skip
+from statetool.types import ListType, LogicalType, MapType
 
 _NO_PROGRAM: Final = np.empty(0, dtype=np.int64)
 _MAX_EMPTY_ELEMENTS: Final = 1 << 24
 
 
-def decode_repeated(b: Batch, element: ir.Op, logical: LogicalType, pos: Positions, end: Positions) -> Column:
+def decode_repeated(b: Batch, element: ir.Op, logical: LogicalType, pos: Int64s, end: Int64s) -> Column:
     assert isinstance(logical, ListType)
     counts, starts, _, ends, after = _find_elements(b, element, None, pos, end)
     array, _ = b.part("element", element, logical.element, starts, ends, None)
@@ -42,7 +34,7 @@ def decode_repeated(b: Batch, element: ir.Op, logical: LogicalType, pos: Positio
     return build_lists(b, array, counts, logical, pos), after
 
 
-def decode_pairs(b: Batch, key: ir.Op, value: ir.Op, logical: LogicalType, pos: Positions, end: Positions) -> Column:
+def decode_pairs(b: Batch, key: ir.Op, value: ir.Op, logical: LogicalType, pos: Int64s, end: Int64s) -> Column:
     assert isinstance(logical, MapType)
     counts, starts, value_starts, ends, after = _find_elements(b, key, value, pos, end)
     keys, _ = b.part("key", key, logical.key, starts, ends, None)
@@ -57,8 +49,8 @@ def decode_pairs(b: Batch, key: ir.Op, value: ir.Op, logical: LogicalType, pos: 
 
 
 def _find_elements(
-    b: Batch, first: ir.Op, second: ir.Op | None, pos: Positions, end: Positions
-) -> tuple[Positions, Positions, Positions, Positions, Positions]:
+    b: Batch, first: ir.Op, second: ir.Op | None, pos: Int64s, end: Int64s
+) -> tuple[Int64s, Int64s, Int64s, Int64s, Int64s]:
     """Return counts, starts, starts of values, ends of frames, and the positions after all, of elements (or keys and values)."""
     sizes = [fixed_size(first), 0 if second is None else fixed_size(second)]
     first_program = compile_skip(first)
@@ -83,7 +75,7 @@ def _find_elements(
     return counts, starts, seconds, ends, after
 
 
-def decode_masked_list(b: Batch, element: ir.Op, logical: LogicalType, pos: Positions, end: Positions) -> Column:
+def decode_masked_list(b: Batch, element: ir.Op, logical: LogicalType, pos: Int64s, end: Int64s) -> Column:
     assert isinstance(logical, ListType)
     prog = compile_skip(element)
     if prog is None:
@@ -98,9 +90,7 @@ def decode_masked_list(b: Batch, element: ir.Op, logical: LogicalType, pos: Posi
     return build_lists(b, array, counts, logical, pos), after
 
 
-def decode_blocks(
-    b: Batch, key: ir.Op | None, value: ir.Op, logical: LogicalType, pos: Positions, end: Positions
-) -> Column:
+def decode_blocks(b: Batch, key: ir.Op | None, value: ir.Op, logical: LogicalType, pos: Int64s, end: Int64s) -> Column:
     first = value if key is None else key
     prog = compile_skip(first)
     value_prog = _NO_PROGRAM if key is None else compile_skip(value)
@@ -131,7 +121,7 @@ def decode_blocks(
     return build_maps(b, keys, values, counts, logical, pos), after
 
 
-def check_count(b: Batch, total: int, pos: Positions) -> int:
+def check_count(b: Batch, total: int, pos: Int64s) -> int:
     """Return a number of elements if it fits a batch."""
     if total > len(b.data) + _MAX_EMPTY_ELEMENTS:
         raise DecodeError(
@@ -140,8 +130,8 @@ def check_count(b: Batch, total: int, pos: Positions) -> int:
     return total
 
 
-def _counts(kept: Mask, counts: Positions) -> Positions:
+def _counts(kept: Mask, counts: Int64s) -> Int64s:
     running = np.concatenate([[0], np.cumsum(kept)])
     ends = np.cumsum(counts)
-    kept_counts: Positions = running[ends] - running[ends - counts]
+    kept_counts: Int64s = running[ends] - running[ends - counts]
     return kept_counts

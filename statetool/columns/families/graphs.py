@@ -9,19 +9,15 @@ import pyarrow as pa
 
 from statetool.columns.arrays import as_arrow
 from statetool.columns.batch import Batch, Column
-from statetool.columns.families.leaves import (
-    decode_each,
-)
+from statetool.columns.families.leaves import decode_each
 from statetool.errors import StatetoolError
-from statetool.kernels import program as ir
-from statetool.kernels.arrays import Positions
-from statetool.kernels.rewrite import rewritten
-from statetool.types import (
-    LogicalType,
-)
+from statetool.kernels.core.arrays import Int64s
+from statetool.kernels.graphs.rewrite import rewritten
+from statetool.kernels.values import program as ir
+from statetool.types import LogicalType
 
 
-def decode_graph(b: Batch, op: ir.Graph, logical: LogicalType, pos: Positions, end: Positions) -> Column:
+def decode_graph(b: Batch, op: ir.Graph, logical: LogicalType, pos: Int64s, end: Int64s) -> Column:
     data, starts, after, served = rewritten(b.data, op, pos, end)
     quick = np.flatnonzero(served)
     if not len(quick):

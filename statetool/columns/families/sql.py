@@ -10,35 +10,14 @@ from typing_extensions import assert_never
 
 from statetool.columns.arrays import as_arrow, as_numpy, bitmap, from_buffer
 from statetool.columns.batch import Batch, Column
-from statetool.columns.families.leaves import (
-    decode_fixed,
-    load_frames,
-    load_ints,
-)
-from statetool.columns.types import (
-    arrow_type,
-    keeps_nanos,
-)
-from statetool.kernels import program as ir
-from statetool.kernels import slots
-from statetool.kernels.arrays import Bytes, Positions
-from statetool.kernels.codes import (
-    BAD_DECIMAL,
-    BAD_NANOS,
-    NANOS,
-    RANGE,
-    TRUNCATED,
-    check,
-    refuse,
-)
-from statetool.kernels.sizes import CLOCK_SIZES
-from statetool.types import (
-    DateType,
-    DecimalType,
-    LogicalType,
-    Scalar,
-    TimestampType,
-)
+from statetool.columns.families.leaves import decode_fixed, load_frames, load_ints
+from statetool.columns.types import arrow_type, keeps_nanos
+from statetool.kernels.core.arrays import Bytes, Int64s
+from statetool.kernels.core.codes import BAD_DECIMAL, BAD_NANOS, NANOS, RANGE, TRUNCATED, check, refuse
+from statetool.kernels.values import program as ir
+from statetool.kernels.values import slots
+from statetool.kernels.values.sizes import CLOCK_SIZES
+from statetool.types import DateType, DecimalType, LogicalType, Scalar, TimestampType
 
 _MOST_MILLIS: Final = ((1 << 63) - 1) // 1000
 _MOST_MICROS: Final = ((1 << 63) - 1) % 1000  # beyond _MOST_MILLIS
@@ -46,7 +25,7 @@ _U64: Final = (1 << 64) - 1
 _CLOCK_NANOS: Final[dict[ir.ClockUnit, int]] = {"millis": 1_000_000, "micros": 1_000}
 
 
-def decode_fixed_as(b: Batch, kind: ir.FixedKind, logical: LogicalType, pos: Positions, end: Positions) -> Column:
+def decode_fixed_as(b: Batch, kind: ir.FixedKind, logical: LogicalType, pos: Int64s, end: Int64s) -> Column:
     """Decode numbers, which the logical types of external serializers may interpret as dates or intervals."""
     array, after = decode_fixed(b, kind, pos, end)
     if isinstance(logical, DateType):
@@ -56,7 +35,7 @@ def decode_fixed_as(b: Batch, kind: ir.FixedKind, logical: LogicalType, pos: Pos
     return array, after
 
 
-def decode_sql_decimal(b: Batch, precision: int, logical: LogicalType, pos: Positions, end: Positions) -> Column:
+def decode_sql_decimal(b: Batch, precision: int, logical: LogicalType, pos: Int64s, end: Int64s) -> Column:
     valid = np.ones(len(pos), dtype=np.uint8)
     if precision <= ir.COMPACT_DIGITS:
         raw, after = load_ints(b, 8, pos, end)
@@ -65,7 +44,7 @@ def decode_sql_decimal(b: Batch, precision: int, logical: LogicalType, pos: Posi
     return build_wide_decimals(b, starts, after - starts, valid, logical, pos), after
 
 
-def decode_sql_timestamp(b: Batch, precision: int, logical: LogicalType, pos: Positions, end: Positions) -> Column:
+def decode_sql_timestamp(b: Batch, precision: int, logical: LogicalType, pos: Int64s, end: Int64s) -> Column:
     millis, after = load_ints(b, 8, pos, end)
     valid = np.ones(len(pos), dtype=np.uint8)
     if precision <= ir.COMPACT_FRACTION:
@@ -75,7 +54,7 @@ def decode_sql_timestamp(b: Batch, precision: int, logical: LogicalType, pos: Po
     return build_instants(b, millis, nanos, valid, logical, pos), after
 
 
-def decode_bytes_decimal(b: Batch, size: int | None, logical: LogicalType, pos: Positions, end: Positions) -> Column:
+def decode_bytes_decimal(b: Batch, size: int | None, logical: LogicalType, pos: Int64s, end: Int64s) -> Column:
     if size is None:
         starts, after = load_frames(b, pos, end)
     else:
@@ -85,7 +64,7 @@ def decode_bytes_decimal(b: Batch, size: int | None, logical: LogicalType, pos: 
     return build_wide_decimals(b, starts, after - starts, valid, logical, pos), after
 
 
-def decode_clock(b: Batch, unit: ir.ClockUnit, pos: Positions, end: Positions) -> Column:
+def decode_clock(b: Batch, unit: ir.ClockUnit, pos: Int64s, end: Int64s) -> Column:
     """Return times of day, in nanoseconds."""
     raw, after = load_ints(b, CLOCK_SIZES[unit], pos, end)
     nanos = _CLOCK_NANOS[unit]
@@ -94,7 +73,7 @@ def decode_clock(b: Batch, unit: ir.ClockUnit, pos: Positions, end: Positions) -
     return as_arrow(raw * nanos), after
 
 
-def build_epochs(b: Batch, raw: Positions, unit: ir.EpochUnit, logical: LogicalType, pos: Positions) -> pa.Array:
+def build_epochs(b: Batch, raw: Int64s, unit: ir.EpochUnit, logical: LogicalType, pos: Int64s) -> pa.Array:
     """Return timestamps from numbers in one unit."""
     valid = np.ones(len(pos), dtype=np.uint8)
     match unit:
@@ -107,15 +86,13 @@ def build_epochs(b: Batch, raw: Positions, unit: ir.EpochUnit, logical: LogicalT
     assert_never(unit)
 
 
-def build_intervals(b: Batch, millis: Positions, valid: Bytes, pos: Positions) -> pa.Array:
+def build_intervals(b: Batch, millis: Int64s, valid: Bytes, pos: Int64s) -> pa.Array:
     """Return intervals of milliseconds, in microseconds."""
     refuse((millis > _MOST_MILLIS) | (millis < -_MOST_MILLIS), RANGE, pos)
     return from_buffer(pa.duration("us"), millis * 1000, valid)
 
 
-def build_compact_decimals(
-    b: Batch, unscaled: Positions, valid: Bytes, logical: LogicalType, pos: Positions
-) -> pa.Array:
+def build_compact_decimals(b: Batch, unscaled: Int64s, valid: Bytes, logical: LogicalType, pos: Int64s) -> pa.Array:
     assert isinstance(logical, DecimalType)
     limit = 10**logical.precision
     refuse((unscaled >= limit) | (unscaled <= -limit), BAD_DECIMAL, pos)
@@ -123,7 +100,7 @@ def build_compact_decimals(
 
 
 def build_wide_decimals(
-    b: Batch, starts: Positions, sizes: Positions, valid: Bytes, logical: LogicalType, pos: Positions
+    b: Batch, starts: Int64s, sizes: Int64s, valid: Bytes, logical: LogicalType, pos: Int64s
 ) -> pa.Array:
     assert isinstance(logical, DecimalType)
     words = np.empty((len(starts), 2), dtype=np.int64)
@@ -133,7 +110,7 @@ def build_wide_decimals(
 
 
 def build_instants(
-    b: Batch, millis: Positions, nanos: Positions | None, valid: Bytes, logical: LogicalType, pos: Positions
+    b: Batch, millis: Int64s, nanos: Int64s | None, valid: Bytes, logical: LogicalType, pos: Int64s
 ) -> pa.Array:
     """Return timestamps from milliseconds and the nanoseconds within them."""
     assert isinstance(logical, TimestampType)

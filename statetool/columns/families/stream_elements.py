@@ -8,30 +8,19 @@ import pyarrow as pa
 from statetool.columns.arrays import as_arrow, null_where
 from statetool.columns.batch import Batch, Column, struct_of
 from statetool.columns.families.assembly import assemble
-from statetool.columns.families.leaves import (
-    load_ints,
-)
-from statetool.kernels import program as ir
-from statetool.kernels.arrays import Mask, Positions
-from statetool.kernels.codes import (
-    BAD_FLAG,
-    BAD_TAG,
-    TRUNCATED,
-    refuse,
-)
-from statetool.types import (
-    StructType,
-)
+from statetool.columns.families.leaves import load_ints
+from statetool.kernels.core.arrays import Int64s, Mask
+from statetool.kernels.core.codes import BAD_FLAG, BAD_TAG, TRUNCATED, refuse
+from statetool.kernels.values import program as ir
+from statetool.types import StructType
 
 
-def decode_stream_elements(
-    b: Batch, op: ir.StreamElement, logical: StructType, pos: Positions, end: Positions
-) -> Column:
+def decode_stream_elements(b: Batch, op: ir.StreamElement, logical: StructType, pos: Int64s, end: Int64s) -> Column:
     raw, body = load_ints(b, 1, pos, end)
     tag = raw & 0xFF
     refuse(tag >= len(op.names), BAD_TAG, pos)
 
-    def numbers(size: int, mask: Mask, at: Positions) -> tuple[Positions, Positions]:
+    def numbers(size: int, mask: Mask, at: Int64s) -> tuple[Int64s, Int64s]:
         """Load numbers if ``mask`` is set. The others are 0 and take no bytes."""
         present = np.flatnonzero(mask)
         out, after = np.zeros_like(at), at.copy()

@@ -8,29 +8,16 @@ import pyarrow as pa
 from statetool.columns.arrays import as_arrow, spread_values
 from statetool.columns.batch import Batch, Column, struct_of
 from statetool.columns.families.assembly import assemble
-from statetool.columns.families.leaves import (
-    check_constant,
-    load_flags,
-    load_ints,
-)
+from statetool.columns.families.leaves import check_constant, load_flags, load_ints
 from statetool.errors import StatetoolError
-from statetool.kernels import program as ir
-from statetool.kernels.arrays import Positions
-from statetool.kernels.codes import (
-    BAD_BRANCH,
-    BAD_PADDING,
-    SUBCLASS,
-    UNUSED_BITS,
-    refuse,
-)
-from statetool.serializers.row import ROW_KINDS
-from statetool.types import (
-    LogicalType,
-    StructType,
-)
+from statetool.kernels.core.arrays import Int64s
+from statetool.kernels.core.codes import BAD_BRANCH, BAD_PADDING, SUBCLASS, UNUSED_BITS, refuse
+from statetool.kernels.values import program as ir
+from statetool.serializers.typeutils.row import ROW_KINDS
+from statetool.types import LogicalType, StructType
 
 
-def decode_struct(b: Batch, op: ir.Struct, logical: StructType, pos: Positions, end: Positions) -> Column:
+def decode_struct(b: Batch, op: ir.Struct, logical: StructType, pos: Int64s, end: Int64s) -> Column:
     places = op.places or tuple(range(len(op.parts)))
     parts: dict[int, pa.Array] = {}
     after = pos
@@ -40,7 +27,7 @@ def decode_struct(b: Batch, op: ir.Struct, logical: StructType, pos: Positions, 
 
 
 def decode_flagged(
-    b: Batch, value: ir.Op, null_flag: int, padding: int, logical: LogicalType, pos: Positions, end: Positions
+    b: Batch, value: ir.Op, null_flag: int, padding: int, logical: LogicalType, pos: Int64s, end: Int64s
 ) -> Column:
     flags, after = load_flags(b, pos, end)
     valid = flags != null_flag
@@ -51,7 +38,7 @@ def decode_flagged(
     return array, after
 
 
-def decode_masked(b: Batch, op: ir.Masked, logical: StructType, pos: Positions, end: Positions) -> Column:
+def decode_masked(b: Batch, op: ir.Masked, logical: StructType, pos: Int64s, end: Int64s) -> Column:
     first = 2 * op.row_kind
     size = (len(op.parts) + first + 7) // 8
     bits = np.zeros((len(pos), size * 8), dtype=np.uint8)
@@ -71,7 +58,7 @@ def decode_masked(b: Batch, op: ir.Masked, logical: StructType, pos: Positions, 
 
 
 def decode_pojo(
-    b: Batch, names: tuple[str, ...], ops: tuple[ir.Op, ...], logical: StructType, pos: Positions, end: Positions
+    b: Batch, names: tuple[str, ...], ops: tuple[ir.Op, ...], logical: StructType, pos: Int64s, end: Int64s
 ) -> Column:
     flags, after = load_ints(b, 1, pos, end)
     refuse((flags != 1) & (flags != 2), SUBCLASS, pos)
@@ -91,7 +78,7 @@ def decode_pojo(
     return spread_values(assemble(b, logical, parts, len(present)), valid), after
 
 
-def decode_either(b: Batch, left: ir.Op, right: ir.Op, logical: StructType, pos: Positions, end: Positions) -> Column:
+def decode_either(b: Batch, left: ir.Op, right: ir.Op, logical: StructType, pos: Int64s, end: Int64s) -> Column:
     flags, after = load_flags(b, pos, end)
     is_left = flags == 1
     lefts, after_left = b.part("left", left, logical.fields[0].type, after, end, is_left)
@@ -100,7 +87,7 @@ def decode_either(b: Batch, left: ir.Op, right: ir.Op, logical: StructType, pos:
     return assemble(b, logical, [lefts, rights], len(pos)), after
 
 
-def decode_union(b: Batch, op: ir.Union, logical: LogicalType, pos: Positions, end: Positions) -> Column:
+def decode_union(b: Batch, op: ir.Union, logical: LogicalType, pos: Int64s, end: Int64s) -> Column:
     index, body = load_ints(b, 4, pos, end)
     refuse((index < 0) | (index >= len(op.branches)), BAD_BRANCH, pos)
     members = [i for i in range(len(op.branches)) if i != op.null]

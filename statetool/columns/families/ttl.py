@@ -9,28 +9,17 @@ import pyarrow as pa
 
 from statetool.columns.arrays import null_where
 from statetool.columns.batch import Batch, Column
-from statetool.columns.families.leaves import (
-    load_ints,
-)
-from statetool.columns.types import (
-    arrow_type,
-    member_arrays,
-)
-from statetool.kernels import program as ir
-from statetool.kernels.arrays import Mask, Positions
-from statetool.kernels.codes import (
-    RANGE,
-    refuse,
-)
-from statetool.types import (
-    LogicalType,
-    TtlType,
-)
+from statetool.columns.families.leaves import load_ints
+from statetool.columns.types import arrow_type, member_arrays
+from statetool.kernels.core.arrays import Int64s, Mask
+from statetool.kernels.core.codes import RANGE, refuse
+from statetool.kernels.values import program as ir
+from statetool.types import LogicalType, TtlType
 
 _MAX_MILLIS: Final = (1 << 63) // 1000
 
 
-def decode_ttl(b: Batch, value: ir.Op, logical: LogicalType, pos: Positions, end: Positions) -> Column:
+def decode_ttl(b: Batch, value: ir.Op, logical: LogicalType, pos: Int64s, end: Int64s) -> Column:
     assert isinstance(logical, TtlType)
     access, body = load_ints(b, 8, pos, end)
     array, after = b.part("value", value, logical.value, body, end, None)
@@ -45,14 +34,14 @@ def decode_ttl(b: Batch, value: ir.Op, logical: LogicalType, pos: Positions, end
     return array, after
 
 
-def _find_expired(b: Batch, access: Positions) -> Mask:
+def _find_expired(b: Batch, access: Int64s) -> Mask:
     """Return which values have expired by their last access."""
     assert b.options.ttl_ms is not None
     assert b.options.now_ms is not None
     return access <= b.options.now_ms - b.options.ttl_ms
 
 
-def find_unexpired(b: Batch, op: ir.Op, starts: Positions) -> Mask | None:
+def find_unexpired(b: Batch, op: ir.Op, starts: Int64s) -> Mask | None:
     """Return which elements (already decoded) stay when expired ones are hidden, ``None`` for all."""
     if b.options.ttl != "hide_expired":
         return None

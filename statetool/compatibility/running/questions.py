@@ -6,20 +6,20 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from statetool.comparison.meaning import snapshot_bytes
+from statetool.analysis.comparison.meaning import snapshot_bytes
 from statetool.compatibility.running.machine import Part, Question
 from statetool.compatibility.running.samples import Sample, element_sample, keyed_sample
 from statetool.errors import NO_FINDING, StatetoolError, UnknownSerializerError
 from statetool.formats.state_meta import StateMetaInfo
-from statetool.serializers.avro import AvroSerializer
-from statetool.serializers.base import Serializer, all_parts
-from statetool.serializers.enums import EnumSerializer
-from statetool.serializers.flinkx.case_class import FlinkxCaseClassSerializer
+from statetool.serializers.avro.serializer import AvroSerializer
+from statetool.serializers.core.base import Serializer, all_parts
+from statetool.serializers.core.opaque import OpaqueSerializer, UnderivedSerializer
 from statetool.serializers.kryo.serializer import KryoSerializer
+from statetool.serializers.libraries.flinkx.case_class import FlinkxCaseClassSerializer
 from statetool.serializers.messages import DeclaredMessageSerializer
-from statetool.serializers.opaque import OpaqueSerializer, UnderivedSerializer
-from statetool.serializers.pojo import PojoSerializer
 from statetool.serializers.runtime import TtlSerializer, unwrap
+from statetool.serializers.typeutils.enums import EnumSerializer
+from statetool.serializers.typeutils.pojo import PojoSerializer
 from statetool.snapshot.operator import OperatorInventory
 from statetool.snapshot.state_tables import Scope
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from statetool.compatibility.class_trial import NewClasses, difference_of
-from statetool.compatibility.job_classes import jars_of
+from statetool.compatibility.classes.job_classes import jars_of
+from statetool.compatibility.classes.trial import NewClasses, difference_of
 from statetool.compatibility.running.flink_jars import FlinkJars
 from statetool.compatibility.running.machine import Answer, Machine, RunEndedError
 from statetool.compatibility.running.questions import Asked, Place, is_same_kryo, questions
@@ -17,7 +17,7 @@ from statetool.compatibility.running.samples import Sample
 from statetool.compatibility.running.summary import RunOptions, RunSummary, StateRead
 from statetool.compatibility.verdicts import CheckWarning, Level, Resolution, combine
 from statetool.errors import StatetoolError, UnknownSerializerError, several
-from statetool.serializers.base import Serializer, all_parts
+from statetool.serializers.core.base import Serializer, all_parts
 from statetool.serializers.kryo.serializer import KryoSerializer
 from statetool.snapshot.operator import OperatorInventory
 

@@ -8,7 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from statetool.advice.restore_settings import (
+from statetool.compatibility.restore import Restore
+from statetool.compatibility.step_verdicts import Assumption
+from statetool.compatibility.steps.step import Result, Step, fails_later, is_always_relevant, is_unknown, loses, note
+from statetool.errors import several
+from statetool.formats.metadata.handles import ChangelogHandle, streams_of
+from statetool.formats.metadata.model import handles_of
+from statetool.operations.advice.restore_settings import (
     DIRECTORY,
     LOCAL_RECOVERY,
     RESTARTS,
@@ -20,12 +26,6 @@ from statetool.advice.restore_settings import (
     own_backend,
     runs_as_batch,
 )
-from statetool.compatibility.restore import Restore
-from statetool.compatibility.step_verdicts import Assumption
-from statetool.compatibility.steps.step import Result, Step, fails_later, is_always_relevant, is_unknown, loses, note
-from statetool.errors import several
-from statetool.formats.metadata.handles import ChangelogHandle, streams_of
-from statetool.formats.metadata.model import handles_of
 
 _INTERVAL: Final = "execution.checkpointing.interval"
 #: Most bytes of a state handle on the JobManager.

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Final
 
+from statetool.analysis.verification.structure import key_groups_of
 from statetool.compatibility.backends import stored_forms
 from statetool.compatibility.declared_states import check_declared_states
 from statetool.compatibility.releases import may_be_of_2, shown_releases
@@ -44,11 +45,10 @@ from statetool.entries.form import Layout
 from statetool.errors import UNREAD, several
 from statetool.formats.key_groups import range_for
 from statetool.formats.state_meta import KEY_VALUE_V2, StateMetaInfo
-from statetool.serializers.base import all_parts
+from statetool.serializers.core.base import all_parts
 from statetool.serializers.kryo.serializer import KryoSerializer
 from statetool.snapshot.operator import OperatorInventory
 from statetool.types.flink_calls import difference, key_calls
-from statetool.verification.structure import key_groups_of
 
 _CONVERT: Final = Remedy("Convert it to a canonical savepoint, which all backends read.", ("convert", A, NEW))
 _TO_V1: Final = Remedy(

@@ -13,15 +13,7 @@ from statetool.compatibility.declared_states import check_declared_states
 from statetool.compatibility.restore import Pair, Restore, hidden_values
 from statetool.compatibility.states import Hidden, Job, RanStates, element_verdicts, of_error
 from statetool.compatibility.steps.keyed_state import SAME_STATES
-from statetool.compatibility.steps.step import (
-    Found,
-    Result,
-    StateFound,
-    Step,
-    is_unknown,
-    per_pair,
-    refuses,
-)
+from statetool.compatibility.steps.step import Found, Result, StateFound, Step, is_unknown, per_pair, refuses
 from statetool.compatibility.verdicts import NEW, A, Level, Remedy
 from statetool.errors import UNREAD, several
 from statetool.formats.metadata.handles import ByteStreamHandle, streams_of

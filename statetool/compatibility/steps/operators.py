@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from statetool.compatibility.job_classes import ids_in_jars, strings_in_jars
+from statetool.compatibility.classes.job_classes import ids_in_jars, strings_in_jars
 from statetool.compatibility.restore import Pair, Restore
 from statetool.compatibility.states import Job, check_key
 from statetool.compatibility.step_verdicts import Assumption

@@ -74,7 +74,7 @@ def _parallelism(restore: Restore, pair: Pair) -> Resolution | None:
 def _rescale(snapshot: Inventory, operator: OperatorInventory, max_parallelism: int, otherwise: str) -> Remedy:
     """Return the remedy to move the keys of an operator, if they can move."""
     # Loads Arrow, which takes long.
-    from statetool.saving.rescale import plan_rescale
+    from statetool.saving.verbs.rescale import plan_rescale
 
     try:
         plan_rescale(snapshot, {operator.state.operator_id: max_parallelism}).check()

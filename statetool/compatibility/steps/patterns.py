@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from statetool.compatibility.job_classes import strings_in_jars
+from statetool.compatibility.classes.job_classes import strings_in_jars
 from statetool.compatibility.restore import Pair, Restore
 from statetool.compatibility.step_verdicts import Assumption
 from statetool.compatibility.steps.step import Result, Step, fails_later, is_unknown, may_change, per_pair
 from statetool.compatibility.verdicts import Remedy
-from statetool.serializers.base import all_parts
-from statetool.serializers.rowdata import RowDataSerializer
+from statetool.serializers.core.base import all_parts
+from statetool.serializers.sql.rowdata import RowDataSerializer
 from statetool.snapshot.operator import OperatorInventory
 from statetool.snapshot.views import EVENTS, NFA
 from statetool.types.flink_calls import difference, pattern_calls

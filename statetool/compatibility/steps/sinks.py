@@ -8,16 +8,29 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from statetool.analysis.verification.named_files import check_named_files
+from statetool.analysis.verification.problems import Problem
 from statetool.compatibility.commits import commit_id_warnings
 from statetool.compatibility.connector_versions import ignores_committable_version, ignores_writer_version
 from statetool.compatibility.restore import Pair, Restore
-from statetool.compatibility.steps.named_files import find_named_files
-from statetool.compatibility.steps.step import Found, Result, Step, guarded, is_unknown, loses, may_change, refuses
+from statetool.compatibility.step_verdicts import Assumption
+from statetool.compatibility.steps.step import (
+    Found,
+    Result,
+    Step,
+    guarded,
+    is_unknown,
+    loses,
+    may_change,
+    note,
+    refuses,
+)
 from statetool.compatibility.verdicts import NEW, A, Level, Remedy, Resolution
 from statetool.compatibility.versioned_serializers import check_own_serializers
 from statetool.connectors.sinks import WRITER_STATE, Sink, sinks_of
 from statetool.connectors.tables import readable_operators
-from statetool.errors import several
+from statetool.errors import NO_FINDING, StatetoolError, sentence, several
+from statetool.io.listing import FileStats
 from statetool.snapshot.operator import OperatorInventory
 from statetool.types.operators import describe_operators
 
@@ -135,6 +148,37 @@ def _commit_ids(restore: Restore) -> Iterator[Result]:
         yield Found(rule="X10", resolution=Resolution(Level.AS_IS, (), (warning,)), operator=operator)
 
 
+def _named_files(restore: Restore) -> Iterator[Result]:
+    """X11: files exist that only the state of a sink names, which the restored sink opens (``GenericWriteAheadSink``, ``FileSink``)."""
+    find = FileStats()
+    for operator in (p.old for p in restore.pairs):
+        try:
+            named, problems = check_named_files(operator, restore.old.metadata_file, find)
+        except NO_FINDING:
+            raise
+        except StatetoolError:
+            continue  # the step of operator state says what cannot be read
+        for problem in problems:
+            yield from _named_file(problem, operator)
+        for unread in named.unread:
+            if unread.may_name_state:
+                text = f"Files that state {unread.state} may name are not known: {sentence(unread.reason)}"
+                yield is_unknown("X11", text, operator=operator)
+
+
+def _named_file(problem: Problem, operator: OperatorInventory) -> Iterator[Result]:
+    text = (f"{problem.file}: " if problem.file else "") + sentence(problem.problem)
+    if problem.severity == "error" and (problem.file or not problem.is_unknown):
+        yield refuses("X11", text, operator=operator)
+    elif problem.severity == "warning" and problem.state is None:
+        yield loses("X11", text, operator=operator)
+    elif problem.file or not problem.is_unknown:
+        yield note("X11", text, operator=operator)
+    else:
+        words = f"files that only the state of {operator.label.display} names exist: {problem.problem}"
+        yield Assumption(rule="X11", text=words, option="statetool sinks check")
+
+
 STEP: Final = Step(
     name="sinks",
     title="Sinks",
@@ -145,7 +189,7 @@ STEP: Final = Step(
         guarded(_own_serializers),
         guarded(_pending),
         guarded(_never_committed),
-        find_named_files,
+        _named_files,
         _commit_ids,
     ),
 )

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from statetool.advice.restore_settings import TIMERS, keeps_timers_on_heap
-from statetool.compatibility.job_classes import strings_in_jars
+from statetool.compatibility.classes.job_classes import strings_in_jars
 from statetool.compatibility.restore import Pair, Restore
 from statetool.compatibility.step_verdicts import Assumption
 from statetool.compatibility.steps.keyed_state import SAME_STATES
@@ -19,6 +18,7 @@ from statetool.compatibility.steps.windows import is_window_operator
 from statetool.compatibility.timer_counts import count_timers
 from statetool.compatibility.verdicts import NEW, A, Remedy
 from statetool.errors import several
+from statetool.operations.advice.restore_settings import TIMERS, keeps_timers_on_heap
 from statetool.snapshot.operator import OperatorInventory
 from statetool.types.flink_calls import timer_calls
 

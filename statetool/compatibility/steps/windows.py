@@ -133,7 +133,7 @@ def _bounds(restore: Restore) -> Iterator[Result]:
 
 
 def _plans_tell(pair: Pair) -> bool:
-    """Return True if the compiled plans of both jobs have the windows (:mod:`statetool.compatibility.plan_rules`)."""
+    """Return True if the compiled plans of both jobs have the windows (:mod:`statetool.compatibility.rules.plans`)."""
     plans = [None if o is None else o.plan_aggregates for o in (pair.old, pair.new)]
     return all(plan is not None and WINDOW in plan.settings for plan in plans)
 

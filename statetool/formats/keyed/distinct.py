@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from statetool.formats.keyed.entries import Int64s
-from statetool.kernels.distinct import HEAD, number_ranges
+from statetool.kernels.core.arrays import Int64s
+from statetool.kernels.entries.distinct import HEAD, number_ranges
 
 Hashes = npt.NDArray[np.uint64]
 

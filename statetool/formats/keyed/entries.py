@@ -12,13 +12,12 @@ import numpy.typing as npt
 
 from statetool.errors import StatetoolError
 from statetool.io.glibc import return_freed_memory
-from statetool.kernels.arrays import frozen
-from statetool.kernels.walk import Rows, deal_rows
+from statetool.kernels.core.arrays import Int64s, frozen
+from statetool.kernels.entries.walk import Rows, deal_rows
 
 E = TypeVar("E", bound=StatetoolError)
 #: Copied bytes after which their memory is returned to the system.
 _RETURNED_BYTES: Final = 64 << 20
-Int64s = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

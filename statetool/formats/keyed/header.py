@@ -24,8 +24,8 @@ from statetool.formats.state_meta import (
 )
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
-from statetool.serializers.base import Serializer
-from statetool.serializers.snapshot import SnapshotReader, write_proxied
+from statetool.serializers.core.base import Serializer
+from statetool.serializers.core.snapshot import SnapshotReader, write_proxied
 from statetool.serializers.table import snapshot_reader
 from statetool.types.declared import TypeContext
 

@@ -11,9 +11,9 @@ from dataclasses import replace
 from typing import Final
 
 from statetool.formats.state_meta import StateMetaInfo
-from statetool.serializers.base import Serializer
+from statetool.serializers.core.base import Serializer
 from statetool.serializers.naming import Path, rows_of, with_part
-from statetool.serializers.rowdata import BinaryRowSerializer, RowDataSerializer
+from statetool.serializers.sql.rowdata import BinaryRowSerializer, RowDataSerializer
 
 #: States whose rows are all sort keys.
 _SORT_KEYS: Final = frozenset({"sorted-map", "sortedListState"})

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from statetool.formats.metadata.handles import FileHandle, FileReference, RelativeFileHandle, SegmentHandle
-from statetool.kernels.references import COLUMNS, FULL, LOG, RELATIVE, SEGMENT, scan_subtasks
+from statetool.kernels.metadata.references import COLUMNS, FULL, LOG, RELATIVE, SEGMENT, scan_subtasks
 
 _ROWS: Final = 1 << 16
 
@@ -24,7 +24,7 @@ class ReferenceColumns:
     data
         uint8[:]: the metadata file.
     rows
-        int64[n, :data:`~statetool.kernels.references.COLUMNS`]: kind, start of the path, start of its last part, end, start of the
+        int64[n, :data:`~statetool.kernels.metadata.references.COLUMNS`]: kind, start of the path, start of its last part, end, start of the
         segment (or 0), size.
     """
 

@@ -11,7 +11,7 @@ from typing import Final, Literal
 
 from statetool.errors import FormatError
 from statetool.io.cursor import Cursor
-from statetool.io.java_stream import JavaEnum, JavaObject, read_java_stream
+from statetool.io.java_streams.reader import JavaEnum, JavaObject, read_java_stream
 
 _PACKAGE: Final = "org.apache.flink.runtime.checkpoint."
 _FLAGS: Final = (

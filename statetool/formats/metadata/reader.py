@@ -110,8 +110,8 @@ def columns_pay_off(size_bytes: int) -> bool:
     """Return True if metadata files of this size together are read faster in columns."""
     if size_bytes < _ENOUGH_TO_LOAD:
         return False
-    from statetool.kernels import jit  # small files need no NumPy
-    from statetool.kernels.references import scan_subtasks
+    from statetool.kernels.core import jit  # small files need no NumPy
+    from statetool.kernels.metadata.references import scan_subtasks
 
     budget = jit.allowance(scan_subtasks.name)
     if budget == jit.BEFORE_COMPILING:

@@ -14,10 +14,10 @@ from statetool.columns.companions import PRESENT, SCALE, has_scales, with_scales
 from statetool.columns.types import COMPANION
 from statetool.columns.values import StateLayout
 from statetool.errors import EncodeError, StatetoolError
-from statetool.kernels.arrays import Mask
+from statetool.kernels.core.arrays import Mask
 from statetool.saving.bootstrap.recipe import RowEncoder, StateColumn
-from statetool.serializers.base import Serializer
-from statetool.serializers.row import KIND_FIELD, RowSerializer
+from statetool.serializers.core.base import Serializer
+from statetool.serializers.typeutils.row import KIND_FIELD, RowSerializer
 from statetool.types import LogicalType, Scalar, StructType, TimestampType, TtlType
 
 

@@ -13,9 +13,9 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from statetool.declaring.states import StateType
 from statetool.errors import OptionError, UnknownNameError, suggest
-from statetool.serializers.base import Serializer
+from statetool.java.declaring.states import StateType
+from statetool.serializers.core.base import Serializer
 from statetool.snapshot.operator import OperatorInventory
 
 SERVICE_COLUMNS: Final = ("domain", "service")

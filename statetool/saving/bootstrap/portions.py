@@ -16,8 +16,9 @@ import pyarrow as pa
 
 from statetool.columns.take import take_rows
 from statetool.errors import EncodeError
-from statetool.formats.keyed.entries import EntryBatch, Int64s, concat
+from statetool.formats.keyed.entries import EntryBatch, concat
 from statetool.io.threads import in_threads
+from statetool.kernels.core.arrays import Int64s
 from statetool.saving.bootstrap.recipe import RowEncoder
 from statetool.saving.bootstrap.records import measure_rows, table_entries
 from statetool.saving.streams.runs import portions

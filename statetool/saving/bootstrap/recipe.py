@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from statetool.columns.companions import PRESENT, SCALE
 from statetool.columns.types import COMPANION
 from statetool.formats.keyed.header import KeyedHeader
-from statetool.formats.naming import named_header, named_state
+from statetool.formats.keyed.naming import named_header, named_state
 from statetool.formats.operator_state import OperatorHeader
-from statetool.hashing.formulas import HashFormula
+from statetool.java.hashing.formulas import HashFormula
 from statetool.saving.streams.elements import parse_operator_header
 from statetool.saving.streams.keyed import parse_keyed_header
 from statetool.types.declared import NOTHING_DECLARED, TypeContext

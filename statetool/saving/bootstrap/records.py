@@ -23,19 +23,20 @@ from statetool.columns.take import row_sizes
 from statetool.columns.to_plain import arrow_to_plain
 from statetool.columns.values import StateLayout
 from statetool.errors import EncodeError, StatetoolError, UnsupportedError
-from statetool.formats.keyed.entries import EntryBatch, Int64s
-from statetool.formats.naming import named_header
+from statetool.formats.keyed.entries import EntryBatch
+from statetool.formats.keyed.naming import named_header
 from statetool.formats.state_meta import StateMetaInfo
-from statetool.hashing.key_hash import key_groups
-from statetool.hashing.keys import KeyHasher
-from statetool.hashing.possible_keys import nulls_among
+from statetool.java.hashing.key_hash import key_groups
+from statetool.java.hashing.keys import KeyHasher
+from statetool.java.hashing.possible_keys import nulls_among
+from statetool.kernels.core.arrays import Int64s
 from statetool.saving.bootstrap.input_columns import cell_text, column_of, key_array, row_of, state_mask
 from statetool.saving.bootstrap.recipe import ElementEncoder, RowEncoder, StateColumn, TimerColumns
 from statetool.saving.streams.keyed import parse_keyed_header
 from statetool.saving.streams.measured_entries import MeasuredEntries
 from statetool.saving.streams.runs import INDEX_BYTES, PRESENCE
-from statetool.serializers.base import Serializer
-from statetool.tables.elements import element_serializer
+from statetool.serializers.core.base import Serializer
+from statetool.tables.kinds.elements import element_serializer
 from statetool.types import Scalar
 from statetool.types.declared import TypeContext
 from statetool.types.display import display_value
@@ -96,7 +97,7 @@ class _Rows:
         self._prefixes: Ranges | None = None
 
     def _encoded_objects(self, what: str, serializer: Serializer, array: pa.Array, rows: Int64s) -> Encoded:
-        """Encode keys or namespaces; refuse nulls (reason: :mod:`statetool.hashing.possible_keys`)."""
+        """Encode keys or namespaces; refuse nulls (reason: :mod:`statetool.java.hashing.possible_keys`)."""
         nulls = np.flatnonzero(~is_valid(array)) if not serializer.nullable else np.empty(0, dtype=np.int64)
         if not len(nulls):
             encoded = pack(self._measured(serializer, array, what, rows=rows, is_key=True))

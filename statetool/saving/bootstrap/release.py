@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TypeVar
 
-from statetool.declaring import flink_types as flink
-from statetool.declaring.states import StateType, python_state
 from statetool.errors import StatetoolError
+from statetool.java.declaring import flink_types as flink
+from statetool.java.declaring.states import StateType, python_state
 from statetool.saving.bootstrap.model import ElementBootstrap, KeyedBootstrap
 from statetool.saving.versions import Target
-from statetool.serializers.base import Serializer
-from statetool.serializers.sql_declared import fit_to_release
+from statetool.serializers.core.base import Serializer
+from statetool.serializers.sql.declared import fit_to_release
 from statetool.types.python_types import PythonType
 
 B = TypeVar("B", KeyedBootstrap, ElementBootstrap)

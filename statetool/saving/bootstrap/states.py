@@ -12,8 +12,12 @@ from statetool.columns.companions import PRESENT, SCALE, has_scales, shows_scale
 from statetool.columns.infer import complete_state, infer_namespace, infer_state, infer_type
 from statetool.columns.types import COMPANION
 from statetool.columns.values import StateLayout
-from statetool.declaring import flink_types as flink
-from statetool.declaring.states import (
+from statetool.errors import OptionError, StatetoolError, UnknownNameError, suggest
+from statetool.formats.keyed.header import KeyedHeader
+from statetool.formats.state_meta import StateMetaInfo
+from statetool.io.output import Output
+from statetool.java.declaring import flink_types as flink
+from statetool.java.declaring.states import (
     TIMERS_PREFIX,
     Kind,
     StateType,
@@ -22,15 +26,11 @@ from statetool.declaring.states import (
     registered_name,
     timer_meta,
 )
-from statetool.errors import OptionError, StatetoolError, UnknownNameError, suggest
-from statetool.formats.keyed.header import KeyedHeader
-from statetool.formats.state_meta import StateMetaInfo
-from statetool.hashing.possible_keys import check_key_type
-from statetool.io.output import Output
+from statetool.java.hashing.possible_keys import check_key_type
 from statetool.saving.bootstrap.model import SERVICE_COLUMNS, KeyedBootstrap, TableSchema, need
-from statetool.serializers.base import Serializer
-from statetool.serializers.row import RowSerializer
-from statetool.serializers.snapshot import write_proxied
+from statetool.serializers.core.base import Serializer
+from statetool.serializers.core.snapshot import write_proxied
+from statetool.serializers.typeutils.row import RowSerializer
 from statetool.snapshot.views import WINDOW_TIMERS
 from statetool.types import LogicalType, Scalar, StructType, TimestampType, TtlType
 from statetool.types.python_types import PythonState

@@ -10,12 +10,12 @@ import pyarrow as pa
 
 from statetool.columns.infer import infer_type
 from statetool.columns.values import StateLayout
-from statetool.declaring import flink_types as flink
-from statetool.declaring.states import element_meta, registered_name
 from statetool.errors import OptionError, UnknownNameError, suggest
 from statetool.formats.keyed.header import CURRENT_VERSION, KeyedHeader, write_keyed_header
 from statetool.formats.state_meta import StateMetaInfo
-from statetool.hashing.formulas import HashFormula
+from statetool.java.declaring import flink_types as flink
+from statetool.java.declaring.states import element_meta, registered_name
+from statetool.java.hashing.formulas import HashFormula
 from statetool.saving.bootstrap.model import ElementBootstrap, KeyedBootstrap, TableSchema, need
 from statetool.saving.bootstrap.recipe import ElementEncoder, RowEncoder, StateColumn, TimerColumns
 from statetool.saving.bootstrap.states import PlannedTable, check_scales, is_list, key_type, one_key, plan_table
@@ -23,9 +23,9 @@ from statetool.saving.composition import StreamWriteTask
 from statetool.saving.streams.elements import ElementStreams
 from statetool.saving.streams.keyed import KeyedStreams
 from statetool.saving.streams.runs import PRESENCE
-from statetool.serializers.base import Serializer
+from statetool.serializers.core.base import Serializer
 from statetool.snapshot.operator import OperatorInventory
-from statetool.tables.elements import element_serializer
+from statetool.tables.kinds.elements import element_serializer
 from statetool.types import TtlType
 from statetool.types.declared import TypeContext
 from statetool.types.options import Columns

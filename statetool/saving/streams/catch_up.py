@@ -16,15 +16,15 @@ from typing import Final
 
 import numpy as np
 
-from statetool.comparison.meaning import Seeds
-from statetool.comparison.side import SideRequest, Slice, SnapshotSide, pair_equal_hashes
+from statetool.analysis.comparison.meaning import Seeds
+from statetool.analysis.comparison.side import SideRequest, Slice, SnapshotSide, pair_equal_hashes
 from statetool.entries.form import TARGET_BYTES, KeyGroupBytes, KeyGroupReader
 from statetool.errors import FormatError, several
 from statetool.formats.keyed.entries import EntryBatch, concat
 from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.keyed.ranges import KeyGroupRange, batches_of
-from statetool.kernels.arrays import Positions
-from statetool.kernels.order import merge_edits
+from statetool.kernels.core.arrays import Int64s
+from statetool.kernels.entries.order import merge_edits
 from statetool.saving.publish import Staging
 from statetool.saving.streams.filtered import copy_group
 from statetool.saving.streams.gather import Gatherer, Piece, align, write_pieces
@@ -204,7 +204,7 @@ def _side(entries: Sequence[CarriedEntries], seeds: Seeds) -> SnapshotSide:
     return SnapshotSide(SideRequest(sources=sources, states=states, keys=None), seeds, Slice())
 
 
-def _converted(side: SnapshotSide, entries: Sequence[CarriedEntries], index: Positions) -> Iterator[EntryBatch]:
+def _converted(side: SnapshotSide, entries: Sequence[CarriedEntries], index: Int64s) -> Iterator[EntryBatch]:
     """Yield the converted entries numbered ``index``."""
     for at in range(0, len(index), _PORTION):
         for header, batch, _ in side.chosen(index[at : at + _PORTION]):

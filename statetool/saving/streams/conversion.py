@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Protocol
 
 from statetool.columns.pieces import Bytes, Encoded
-from statetool.formats.keyed.entries import EntryBatch, Int64s
+from statetool.formats.keyed.entries import EntryBatch
 from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.state_meta import StateMetaInfo
+from statetool.kernels.core.arrays import Int64s
 from statetool.types.declared import TypeContext
 
 

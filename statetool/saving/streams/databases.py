@@ -13,16 +13,17 @@ from typing import Final, TypeAlias
 
 from statetool.entries.database import DatabaseSource, StoredDatabase
 from statetool.entries.form import error_context
-from statetool.formats.keyed.database import family_name, open_database
+from statetool.formats.backends.column_families import family_name
+from statetool.formats.backends.native import batch_of_slices, key_prefixes
 from statetool.formats.keyed.header import KeyedHeader
-from statetool.formats.keyed.manifest import TableFile, UnsupportedManifestError
-from statetool.formats.keyed.native import batch_of_slices, key_prefixes
-from statetool.formats.keyed.table_edit import changed_blocks, write_changed
-from statetool.formats.keyed.table_runs import Run
-from statetool.formats.keyed.tables import Prefixes, Tables
 from statetool.formats.metadata.handles import ByteStreamHandle, IncrementalHandle, RelativeFileHandle, StreamHandle
+from statetool.formats.rocksdb.database import open_database
+from statetool.formats.rocksdb.manifest import TableFile, UnsupportedManifestError
+from statetool.formats.rocksdb.table_edit import changed_blocks, write_changed
+from statetool.formats.rocksdb.table_runs import Run
+from statetool.formats.rocksdb.tables import Prefixes, Tables
 from statetool.io.threads import in_threads
-from statetool.kernels.arrays import Mask
+from statetool.kernels.core.arrays import Mask
 from statetool.saving.carry import carried_handle
 from statetool.saving.publish import StagedFile, Staging
 from statetool.saving.streams.filters import EntryFilter, KeyFilter
@@ -226,7 +227,7 @@ def _can_be_changed(source: DatabaseSource) -> bool:
     tables = open_database(source.files).tables
     if tables is None or tables.families.get("default"):
         return False
-    open_database(source.files).check_states(meta.name for meta in source.header().states)
+    open_database(source.files).check_families(family_name(meta.name) for meta in source.header().states)
     files = list(chain.from_iterable(tables.families.values()))
     try:
         tables.manifest.write({})

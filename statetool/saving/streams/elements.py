@@ -19,13 +19,14 @@ from statetool.columns.pieces import Ranges, pack
 from statetool.entries.joined_headers import meta_bytes
 from statetool.errors import EncodeError, StatetoolError, UnsupportedError
 from statetool.formats.compression import FrameWriter, stream_chunks
-from statetool.formats.keyed.entries import EntryBatch, Int64s, concat
+from statetool.formats.keyed.entries import EntryBatch, concat
+from statetool.formats.keyed.subclasses import learn_states
 from statetool.formats.metadata.handles import MODES, OperatorStreamHandle, StatePartitions
 from statetool.formats.operator_state import OperatorHeader, read_operator_header, write_operator_header
 from statetool.formats.state_meta import StateMetaInfo
 from statetool.formats.stream import OpenStream, Stream
-from statetool.formats.subclasses import learn_states
 from statetool.io.cursor import Cursor
+from statetool.kernels.core.arrays import Int64s
 from statetool.saving.publish import INLINE_BYTES, Staging
 from statetool.saving.streams.conversion import StateConversion
 from statetool.saving.streams.keyed import key_to_text

@@ -14,9 +14,10 @@ import numpy as np
 from statetool.columns.pieces import Joined, Ranges, pack
 from statetool.columns.values import StateLayout, split_list, unexpired_elements, unexpired_map_values
 from statetool.errors import StatetoolError
-from statetool.formats.keyed.entries import EntryBatch, Int64s
+from statetool.formats.keyed.entries import EntryBatch
 from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.state_meta import StateMetaInfo
+from statetool.kernels.core.arrays import Int64s
 from statetool.saving.streams.filters import AddedEntry, Bools
 from statetool.saving.streams.runs import entry_batch
 from statetool.snapshot.state_tables import timer_names

@@ -13,10 +13,11 @@ from typing_extensions import Self
 
 from statetool.entries.selection import key_starts
 from statetool.errors import DecodeError, StatetoolError
-from statetool.formats.keyed.entries import EntryBatch, Int64s
+from statetool.formats.keyed.entries import EntryBatch
 from statetool.formats.keyed.header import KeyedHeader
-from statetool.hashing.keys import KeyHasher
-from statetool.kernels.distinct import hash_ranges
+from statetool.java.hashing.keys import KeyHasher
+from statetool.kernels.core.arrays import Int64s
+from statetool.kernels.entries.distinct import hash_ranges
 from statetool.saving.streams.runs import entry_batch
 
 Bools = npt.NDArray[np.bool_]

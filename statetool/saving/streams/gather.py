@@ -14,9 +14,10 @@ import numpy as np
 
 from statetool.columns.pieces import Joined, Ranges, pack
 from statetool.errors import StatetoolError
-from statetool.formats.keyed.entries import EntryBatch, Int64s, concat
-from statetool.kernels.deal import mark_equal
-from statetool.kernels.order import find_parts, key_heads
+from statetool.formats.keyed.entries import EntryBatch, concat
+from statetool.kernels.core.arrays import Int64s
+from statetool.kernels.entries.deal import mark_equal
+from statetool.kernels.entries.order import find_parts, key_heads
 from statetool.saving.streams.output import GroupJoiner, KeyedStreamWriter
 from statetool.saving.streams.runs import (
     INDEX_BYTES,
@@ -35,7 +36,7 @@ from statetool.saving.streams.runs import (
 )
 
 if TYPE_CHECKING:
-    from statetool.kernels.arrays import Bytes
+    from statetool.kernels.core.arrays import Bytes
 
 _LEAST_WINDOW: Final = 64 << 10
 #: Bytes of small key groups that are assembled at once, chosen to stay in the processor's cache.

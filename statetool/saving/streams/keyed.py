@@ -13,20 +13,21 @@ from statetool.entries.form import EntryRequest, KeyGroupReader, error_context, 
 from statetool.entries.selection import key_starts
 from statetool.errors import EncodeError, FormatError, StatetoolError
 from statetool.formats.key_groups import owner_of, prefix_size, range_for
-from statetool.formats.keyed.entries import EntryBatch, Int64s
+from statetool.formats.keyed.entries import EntryBatch
 from statetool.formats.keyed.header import KeyedHeader, read_keyed_header
 from statetool.formats.metadata.handles import KeyGroupsHandle
-from statetool.hashing.formulas import HashFormula
-from statetool.hashing.key_hash import key_groups
-from statetool.hashing.keys import KeyHasher
 from statetool.io.cursor import Cursor
+from statetool.java.hashing.formulas import HashFormula
+from statetool.java.hashing.key_hash import key_groups
+from statetool.java.hashing.keys import KeyHasher
+from statetool.kernels.core.arrays import Int64s
 from statetool.saving.publish import Staging
 from statetool.saving.streams.conversion import StateConversion
 from statetool.saving.streams.filters import AddedEntry, EntryFilter, added_batch
 from statetool.saving.streams.gather import Gatherer
 from statetool.saving.streams.output import KeyedStreamWriter, NewStream, StreamOutput
 from statetool.saving.streams.runs import PackedRun, Segments, entry_batch
-from statetool.serializers.base import Serializer
+from statetool.serializers.core.base import Serializer
 from statetool.types.declared import NOTHING_DECLARED, TypeContext
 from statetool.types.display import display_value
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from statetool.columns.pieces import Piece
-from statetool.formats.keyed.entries import EntryBatch, Int64s
+from statetool.formats.keyed.entries import EntryBatch
+from statetool.kernels.core.arrays import Int64s
 from statetool.saving.streams.runs import entry_batch
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import numpy as np
 
 from statetool.formats.compression import FrameWriter
-from statetool.formats.keyed.entries import EntryBatch, Int64s
+from statetool.formats.keyed.entries import EntryBatch
 from statetool.formats.metadata.handles import (
     ByteStreamHandle,
     IncrementalHandle,
@@ -25,6 +25,7 @@ from statetool.formats.metadata.handles import (
     OperatorStreamHandle,
     RelativeFileHandle,
 )
+from statetool.kernels.core.arrays import Int64s
 from statetool.saving.publish import StagedFile, StagedOutput, Staging
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from statetool.saving.streams.condition_rules import (
     statement,
 )
 from statetool.saving.streams.filters import Bools, MaskFilter, key_bounds
-from statetool.serializers.base import Serializer
+from statetool.serializers.core.base import Serializer
 from statetool.types.options import ReadOptions
 
 #: How a condition sees values.

@@ -22,14 +22,15 @@ from statetool.columns.values import decode_framed
 from statetool.entries.form import EntryRequest, error_context
 from statetool.errors import OptionError
 from statetool.formats.keyed.distinct import distinct
-from statetool.formats.keyed.entries import EntryBatch, Int64s
+from statetool.formats.keyed.entries import EntryBatch
 from statetool.formats.keyed.header import KeyedHeader
+from statetool.kernels.core.arrays import Int64s
 from statetool.saving.streams.condition_rules import names_in
 from statetool.saving.streams.filters import Bools, MaskFilter, key_bounds
 from statetool.saving.streams.predicates import OPTIONS, check_columns, key_columns, matching_rows
 from statetool.snapshot.operator import OperatorInventory
-from statetool.tables.keyed import KeyedTable
-from statetool.tables.kinds import KeyedStateKind, in_table_order
+from statetool.tables.kinds.keyed import KeyedTable
+from statetool.tables.kinds.registry import KeyedStateKind, in_table_order
 from statetool.tables.read import whole_batch
 from statetool.tables.request import ScanRequest
 from statetool.tables.scan import plan_table, table_states

@@ -17,12 +17,12 @@ import numpy as np
 import numpy.typing as npt
 
 from statetool.errors import FormatError
-from statetool.formats.keyed.entries import EntryBatch, Int64s
-from statetool.kernels.arrays import Bytes
-from statetool.kernels.codes import OK
-from statetool.kernels.deal import LOOKED_UP, deal_groups, pack_groups, reorder_groups
-from statetool.kernels.order import DIGITS, count_order, find_lowest, key_heads, sort_segments
-from statetool.kernels.walk import FULL, WALK_MESSAGES, KeyGroups, Rows, walk
+from statetool.formats.keyed.entries import EntryBatch
+from statetool.kernels.core.arrays import Bytes, Int64s
+from statetool.kernels.core.codes import OK
+from statetool.kernels.entries.deal import LOOKED_UP, deal_groups, pack_groups, reorder_groups
+from statetool.kernels.entries.order import DIGITS, count_order, find_lowest, key_heads, sort_segments
+from statetool.kernels.entries.walk import FULL, WALK_MESSAGES, KeyGroups, Rows, walk
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from statetool.serializers.kryo import jackson, libraries, scala
+from statetool.serializers.kryo.codecs import jackson, libraries, scala
 from statetool.types.declared import ClassDeclaration, class_of_fields, enum_of
 
 #: Classes for which Kryo 2.24 has no serializer, so that it writes them field by field.

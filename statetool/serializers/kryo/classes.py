@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from statetool.serializers.kryo import libraries
 from statetool.serializers.kryo.builtin import BUILTIN
+from statetool.serializers.kryo.codecs import libraries
+from statetool.serializers.kryo.codecs.scalars import SCALARS
+from statetool.serializers.kryo.codecs.times import TIMES
 from statetool.serializers.kryo.model import LIST_LIKE, MAP_LIKE
-from statetool.serializers.kryo.scalars import SCALARS
-from statetool.serializers.kryo.times import TIMES
 from statetool.types.declared import ClassDeclaration, TypeContext
 from statetool.types.java import PRIMITIVES, JavaType
 

@@ -13,14 +13,15 @@ from typing import Any, Final
 
 from statetool.errors import EncodeError, FormatError, StatetoolError, UnknownSerializerError
 from statetool.io.cursor import Cursor
-from statetool.io.java_stream import JavaEnum, JavaObject, JavaStream
+from statetool.io.java_streams.reader import JavaEnum, JavaObject, JavaStream
 from statetool.io.output import Output
-from statetool.serializers.composite import inside
-from statetool.serializers.kryo import containers, wire
+from statetool.serializers.kryo import wire
+from statetool.serializers.kryo.codecs import containers
+from statetool.serializers.kryo.codecs.steps import read_steps, write_steps
 from statetool.serializers.kryo.instance import KryoInstance
 from statetool.serializers.kryo.model import Obj, box_class, is_box
-from statetool.serializers.kryo.steps import read_steps, write_steps
 from statetool.serializers.kryo.values import Args
+from statetool.serializers.typeutils.composite import inside
 from statetool.types.declared import ClassDeclaration
 from statetool.types.java import PRIMITIVES, JavaType
 

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from statetool.errors import UnknownSerializerError
-from statetool.io.java_stream import JavaClass
-from statetool.serializers.kryo import jackson, libraries, messages, scala
+from statetool.io.java_streams.reader import JavaClass
 from statetool.serializers.kryo.classes import ClassTable
+from statetool.serializers.kryo.codecs import jackson, libraries, messages, scala
+from statetool.serializers.kryo.codecs.thrift import ThriftReader
 from statetool.serializers.kryo.model import COLLECTIONS, LIST_LIKE, MAP_LIKE
 from statetool.serializers.kryo.registry import Registry
-from statetool.serializers.kryo.thrift import ThriftReader
 from statetool.serializers.kryo.values import Args
 from statetool.serializers.kryo.wire import Generation
 from statetool.types.declared import TypeContext, skeleton, skeleton_of_steps

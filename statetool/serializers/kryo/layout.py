@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from statetool.io.output import Output
-from statetool.kernels.program import (
+from statetool.kernels.values.program import (
     BigDec,
     BigInt,
     Counted,
@@ -30,10 +30,10 @@ from statetool.kernels.program import (
     Temporal,
 )
 from statetool.serializers.kryo import wire
+from statetool.serializers.kryo.codecs.scalars import SCALARS, TEXT
 from statetool.serializers.kryo.graph import fields_of, resolve_type
 from statetool.serializers.kryo.instance import KryoInstance
 from statetool.serializers.kryo.model import box_class, is_box
-from statetool.serializers.kryo.scalars import SCALARS, TEXT
 from statetool.serializers.kryo.typed import LISTS, MAPS
 from statetool.serializers.kryo.values import Args
 from statetool.types.declared import ClassDeclaration

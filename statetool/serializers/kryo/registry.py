@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from statetool.serializers.kryo import libraries, scala
 from statetool.serializers.kryo.builtin import BY_FIELDS_IN_2
 from statetool.serializers.kryo.classes import ClassTable
-from statetool.serializers.kryo.scalars import SCALARS, TEXT, Body
-from statetool.serializers.kryo.times import TIMES
+from statetool.serializers.kryo.codecs import libraries, scala
+from statetool.serializers.kryo.codecs.scalars import SCALARS, TEXT, Body
+from statetool.serializers.kryo.codecs.times import TIMES
 from statetool.serializers.kryo.wire import Generation
 from statetool.types.java import PRIMITIVES
 

@@ -20,12 +20,11 @@ from typing import Any, Final
 
 from statetool.errors import EncodeError, StatetoolError
 from statetool.io.cursor import Cursor
-from statetool.io.java_stream import JavaClass, JavaObject, read_java_stream
+from statetool.io.java_streams.reader import JavaClass, JavaObject, read_java_stream
 from statetool.io.output import Output
-from statetool.kernels.program import Op, PerRecord, Rest
-from statetool.serializers.base import Serializer
-from statetool.serializers.basic import TYPES as BASIC
-from statetool.serializers.java_types import AVRO_ARRAY, avro_placeholder
+from statetool.kernels.values.program import Op, PerRecord, Rest
+from statetool.serializers.core.base import Serializer
+from statetool.serializers.core.snapshot import SnapshotClass, SnapshotReader
 from statetool.serializers.kryo import model
 from statetool.serializers.kryo.graph import GraphReader, GraphWriter
 from statetool.serializers.kryo.instance import KryoInstance
@@ -39,10 +38,16 @@ from statetool.serializers.kryo.typed import (
     plain_or_null,
     view_of,
 )
-from statetool.serializers.optional_map import FLINK_1_OBJECT, OptionalEntry, read_optional_map, write_optional_map
-from statetool.serializers.renewal import renewed_serializer
-from statetool.serializers.snapshot import SnapshotClass, SnapshotReader
-from statetool.serializers.temporal import TYPES as TEMPORAL
+from statetool.serializers.typeutils.basic import TYPES as BASIC
+from statetool.serializers.typeutils.java_types import AVRO_ARRAY, avro_placeholder
+from statetool.serializers.typeutils.optional_map import (
+    FLINK_1_OBJECT,
+    OptionalEntry,
+    read_optional_map,
+    write_optional_map,
+)
+from statetool.serializers.typeutils.renewal import renewed_serializer
+from statetool.serializers.typeutils.temporal import TYPES as TEMPORAL
 from statetool.types import LogicalType, Scalar
 from statetool.types.declared import ClassDeclaration, TypeContext, leaves_kryo, skeleton, skeleton_of_steps
 from statetool.types.java import PRIMITIVES, JavaType, from_binary_name

@@ -3,7 +3,7 @@
 ``null``, ``Boolean``, ``Integer``, finite ``Double``, ``String`` and ``ArrayList`` are JSON values; everything else is an object with
 one member, named like the class: ``{"java.lang.Long": 2}``, ``{"java.util.HashMap": [["a", 1]]}``,
 ``{"com.acme.Order": {"id": 1}}``. Fields of a declared class have no such wrapper if the declaration determines their class.
-A JSON tree of Jackson has the members ``json`` and ``node_types`` (:mod:`statetool.serializers.kryo.jackson`).
+A JSON tree of Jackson has the members ``json`` and ``node_types`` (:mod:`statetool.serializers.kryo.codecs.jackson`).
 The only information lost is that two places refer to the same object.
 """
 
@@ -20,8 +20,9 @@ from typing import Any, Final
 
 from statetool.errors import EncodeError
 from statetool.io.cursor import Cursor
-from statetool.io.java_stream import JavaObject, read_java_stream
-from statetool.serializers.kryo import iso, jackson, libraries, messages, model, scala
+from statetool.io.java_streams.reader import JavaObject, read_java_stream
+from statetool.serializers.kryo import model
+from statetool.serializers.kryo.codecs import iso, jackson, libraries, messages, scala
 from statetool.serializers.kryo.graph import fields_of
 from statetool.serializers.kryo.instance import KryoInstance
 from statetool.serializers.kryo.model import Headed, Obj, box_class

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any, Final
 
 from statetool.errors import DecodeError, EncodeError
-from statetool.serializers.composite import inside, sequence
-from statetool.serializers.kryo import avro, jackson, messages, model, text
+from statetool.serializers.kryo import model, text
+from statetool.serializers.kryo.codecs import avro, jackson, messages
 from statetool.serializers.kryo.graph import resolve_type
 from statetool.serializers.kryo.instance import KryoInstance
 from statetool.serializers.kryo.model import Headed, Obj, box_class
+from statetool.serializers.typeutils.composite import inside, sequence
 from statetool.types import Field, ListType, LogicalType, MapType, Scalar, StructType
 from statetool.types.declared import ClassDeclaration
 from statetool.types.java import PRIMITIVES, JavaType

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from statetool.columns.from_plain import plain_to_arrow
 from statetool.columns.types import arrow_type
 from statetool.errors import StatetoolError, UnsupportedError
-from statetool.serializers.base import Serializer
+from statetool.serializers.core.base import Serializer
 from statetool.types.options import ReadOptions
 from tests.support.values.arrow_columns import by_kernels, one_by_one, rows_of
 

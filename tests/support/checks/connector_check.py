@@ -8,8 +8,8 @@ from typing import Any
 
 import statetool
 from statetool.connectors.checks import check_source
-from statetool.connectors.file_sink import read_bucket
-from statetool.connectors.legacy_kafka import ConsumedPartition
+from statetool.connectors.layouts.file_sink import read_bucket
+from statetool.connectors.layouts.legacy_kafka import ConsumedPartition
 from statetool.connectors.model import PendingCommit, as_plain
 from statetool.connectors.sinks import Sink, sink_of
 from statetool.connectors.sources import Source, source_of

@@ -14,10 +14,10 @@ from statetool.columns.types import arrow_type
 from statetool.errors import EncodeError, StatetoolError, UnknownSerializerError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
-from statetool.kernels.program import kernel_only
-from statetool.kernels.skip import skip_many
-from statetool.kernels.skip_program import compile_skip
-from statetool.serializers.base import Serializer
+from statetool.kernels.values.program import kernel_only
+from statetool.kernels.values.skip import skip_many
+from statetool.kernels.values.skip_program import compile_skip
+from statetool.serializers.core.base import Serializer
 from statetool.serializers.table import snapshot_reader
 from statetool.types.options import ReadOptions
 from tests.support.checks.serializer_check import Case, check

@@ -22,10 +22,10 @@ import pyarrow as pa
 
 import statetool
 from statetool.columns.values import StateLayout
-from statetool.declaring.classes import read_declarations
 from statetool.errors import StatetoolError, UnknownSerializerError
 from statetool.formats.state_meta import KEY_VALUE_V2, StateMetaInfo
-from statetool.serializers.base import Serializer
+from statetool.java.declaring.classes import read_declarations
+from statetool.serializers.core.base import Serializer
 from statetool.types import Scalar
 from statetool.types.declared import ClassDeclaration
 from statetool.types.options import ShowingOptions

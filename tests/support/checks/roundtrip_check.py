@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import statetool
-from statetool.declaring.classes import read_declarations
 from statetool.errors import FormatError, StatetoolError
+from statetool.java.declaring.classes import read_declarations
 from statetool.types import Scalar
 from statetool.types.declared import ClassDeclaration
 from statetool.types.options import ShowingOptions

@@ -35,13 +35,13 @@ from statetool.columns.types import arrow_type
 from statetool.errors import StatetoolError, UnknownSerializerError, UnsupportedError
 from statetool.formats.key_groups import key_group_for
 from statetool.io.cursor import Cursor
-from statetool.io.java_stream import read_java_stream
+from statetool.io.java_streams.reader import read_java_stream
 from statetool.io.output import Output
-from statetool.kernels.skip import skip_many
-from statetool.kernels.skip_program import compile_skip
-from statetool.serializers.base import Serializer
-from statetool.serializers.rowdata import BinaryDataSerializer, BinaryRowSerializer
-from statetool.serializers.snapshot import write_proxied
+from statetool.kernels.values.skip import skip_many
+from statetool.kernels.values.skip_program import compile_skip
+from statetool.serializers.core.base import Serializer
+from statetool.serializers.core.snapshot import write_proxied
+from statetool.serializers.sql.rowdata import BinaryDataSerializer, BinaryRowSerializer
 from statetool.serializers.table import snapshot_reader
 from statetool.types.declared import TypeContext
 from statetool.types.options import ReadOptions

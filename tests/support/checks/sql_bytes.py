@@ -11,7 +11,7 @@ from statetool.formats.key_groups import key_group_for
 from statetool.formats.keyed.header import KeyedHeader
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
-from statetool.serializers.base import Serializer
+from statetool.serializers.core.base import Serializer
 from statetool.types import Scalar
 
 

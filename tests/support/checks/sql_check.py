@@ -20,10 +20,10 @@ from statetool.columns.values import StateLayout
 from statetool.errors import StatetoolError
 from statetool.formats.metadata.handles import ByteStreamHandle
 from statetool.formats.state_meta import StateMetaInfo
-from statetool.serializers.base import Serializer
-from statetool.serializers.rowdata import ArrayDataSerializer, MapDataSerializer, RowDataSerializer
+from statetool.serializers.core.base import Serializer
 from statetool.serializers.runtime import TtlSerializer
-from statetool.serializers.sql_external import ExternalSerializer
+from statetool.serializers.sql.external import ExternalSerializer
+from statetool.serializers.sql.rowdata import ArrayDataSerializer, MapDataSerializer, RowDataSerializer
 from statetool.types import DateType, DecimalType, ListType, MapType, Scalar, StructType, TimestampType, TtlType
 from statetool.types.options import ShowingOptions
 from tests.support.expected.scalars import json_text

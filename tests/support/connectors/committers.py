@@ -9,7 +9,7 @@ import pyarrow as pa
 
 import statetool
 from statetool import flink
-from statetool.api.bootstrap import OperatorState
+from statetool.api.write.bootstrap import OperatorState
 from statetool.connectors.sinks import COMMITTER_STATE
 from statetool.connectors.wire import write_versioned
 from tests.support.connectors.layouts import framed, packed

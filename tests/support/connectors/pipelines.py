@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 import statetool
-from statetool.api.rewrite import RewriteOptions
+from statetool.api.write.rewrite import RewriteOptions
 from statetool.saving.composition import OperatorChange
 from tests.support.connectors.written import written_states
 

@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 import pyarrow as pa
 
 import statetool
-from statetool.connectors.jdbc import JdbcTransaction, Xid
+from statetool.connectors.layouts.jdbc import JdbcTransaction, Xid
 from statetool.connectors.sinks import COMMITTER_STATE, WRITER_STATE
 from statetool.connectors.wire import write_versioned
 from tests.support.connectors.layouts import framed, packed

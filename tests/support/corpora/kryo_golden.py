@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
-from statetool.serializers.base import Serializer
-from statetool.serializers.java_types import serializer_snapshot
+from statetool.serializers.core.base import Serializer
 from statetool.serializers.table import snapshot_reader
+from statetool.serializers.typeutils.java_types import serializer_snapshot
 from statetool.types.declared import ClassDeclaration, TypeContext
 from statetool.types.java import parse_java_type
 from tests.support.corpora.archives import HERE

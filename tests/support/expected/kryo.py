@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from statetool.io.cursor import Cursor
-from statetool.io.java_stream import JavaObject, read_java_stream
+from statetool.io.java_streams.reader import JavaObject, read_java_stream
 from statetool.serializers.kryo import model
+from statetool.serializers.kryo.codecs.scalars import SCALARS
+from statetool.serializers.kryo.codecs.times import TIMES
 from statetool.serializers.kryo.model import Headed, Obj, box_class
-from statetool.serializers.kryo.scalars import SCALARS
-from statetool.serializers.kryo.times import TIMES
 from statetool.types import LogicalType
 from tests.support.expected.scalars import Style, json_text
 

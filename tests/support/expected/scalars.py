@@ -6,7 +6,7 @@ import math
 from decimal import Decimal
 from typing import Any, Final, Literal
 
-from statetool.serializers.temporal import civil_from_days
+from statetool.serializers.typeutils.temporal import civil_from_days
 
 Style = Literal["savepoint", "serializer"]
 _BILLION: Final = 1_000_000_000

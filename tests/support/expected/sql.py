@@ -7,8 +7,8 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, Final, Literal
 
-from statetool.serializers import binary_format as fmt
-from statetool.serializers.temporal import civil_from_days
+from statetool.serializers.sql import binary_format as fmt
+from statetool.serializers.typeutils.temporal import civil_from_days
 from tests.support.values.variants import variant_value
 
 Dialect = Literal["serializer", "sql"]

@@ -11,9 +11,9 @@ import json
 from collections.abc import Callable
 from typing import Any, Final
 
-from statetool.serializers.base import Serializer
-from statetool.serializers.java_values import read_java
-from statetool.serializers.temporal import civil_from_days
+from statetool.serializers.core.base import Serializer
+from statetool.serializers.typeutils.java_values import read_java
+from statetool.serializers.typeutils.temporal import civil_from_days
 from statetool.types import (
     BigDecimalType,
     BigIntegerType,

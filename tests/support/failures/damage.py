@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from statetool.formats.backends.canonical import StreamLayout, read_entries
 from statetool.formats.key_groups import prefix_size
-from statetool.formats.keyed.canonical import StreamLayout, read_entries
 from statetool.formats.keyed.entries import EntryBatch
 from statetool.formats.metadata import OperatorState, SnapshotMetadata, SubtaskState, parse_metadata, write_metadata
 from statetool.formats.metadata.handles import ByteStreamHandle, KeyGroupsHandle, RelativeFileHandle, StreamHandle

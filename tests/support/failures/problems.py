@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import statetool
+from statetool.analysis.verification.problems import Problem
 from statetool.snapshot.inventory import Inventory
-from statetool.verification.problems import Problem
 from tests.support.failures.damage import Patient
 
 

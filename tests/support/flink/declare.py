@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from statetool.serializers.base import Serializer
+from statetool.serializers.core.base import Serializer
 from statetool.snapshot.operator import OperatorInventory
 
 _FLINK_CLASSES: Final = {

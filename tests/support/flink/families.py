@@ -10,7 +10,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from statetool import flink
-from statetool.serializers.base import Serializer
+from statetool.serializers.core.base import Serializer
 
 KEYS: Final = (1, -7, 1 << 40)
 UTC: Final = dt.timezone.utc

@@ -27,7 +27,7 @@ _LEAVES: Final = (
     "INTERVAL MINUTE", "INTERVAL MINUTE TO SECOND(2)", "INTERVAL SECOND(5)", "VARIANT", "VARIANT NOT NULL", "BITMAP",
 )  # fmt: skip
 _WIDE: Final = ", ".join(f"f{i} {leaf}" for i, leaf in enumerate(_LEAVES) if leaf[:7] not in ("VARIANT", "BITMAP"))
-#: Types with a text in Flink's grammar, in the spelling of :class:`statetool.serializers.sql_types.SqlType`.
+#: Types with a text in Flink's grammar, in the spelling of :class:`statetool.serializers.sql.logical_types.SqlType`.
 TYPES: Final = (
     *_LEAVES,
     *(f"ARRAY<{leaf}>" for leaf in _LEAVES),

@@ -11,8 +11,8 @@ from statetool import flink as types
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.migration.plan import MigrationPlan
-from statetool.serializers.base import Serializer
-from statetool.serializers.snapshot import COMPOSITE_MAGIC, write_nested
+from statetool.serializers.core.base import Serializer
+from statetool.serializers.core.snapshot import COMPOSITE_MAGIC, write_nested
 from statetool.serializers.table import snapshot_reader
 from tests.support.flink.pair_states import State, Type
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import statetool
-from statetool.serializers.data_output import SKETCH
+from statetool.serializers.typeutils.data_output import SKETCH
 from tests.support.corpora.archives import HERE, unpack
 from tests.support.flink.library_job import KINDS
 from tests.support.flink.machine import FlinkMachine

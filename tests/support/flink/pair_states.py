@@ -11,8 +11,8 @@ import pyarrow as pa
 import statetool as st
 from statetool import flink as types
 from statetool.columns.types import arrow_type
-from statetool.declaring.states import StateType
-from statetool.serializers.base import Serializer
+from statetool.java.declaring.states import StateType
+from statetool.serializers.core.base import Serializer
 from statetool.types.options import ReadOptions
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Final, Literal
 
 from statetool.errors import UnknownSerializerError
-from statetool.serializers.base import Serializer
-from statetool.serializers.opaque import OpaqueSerializer
+from statetool.serializers.core.base import Serializer
+from statetool.serializers.core.opaque import OpaqueSerializer
 from tests.support.snapshots import canonical
 from tools.flink_jars import SHORT_LIVED, compiled, flink_jars, java_tool
 

@@ -276,7 +276,7 @@ def draw_keys(r: random.Random, own: Sequence[Any], others: Sequence[Any]) -> li
 
 
 def to_json(key: Any) -> Any:
-    """Return a key as ``--keys`` takes it (:mod:`statetool.tables.key_text`)."""
+    """Return a key as ``--keys`` takes it (:mod:`statetool.tables.keys.text`)."""
     match key:
         case tuple():
             return {"tuple": [to_json(k) for k in key]}

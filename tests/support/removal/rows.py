@@ -21,7 +21,7 @@ from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.state_meta import StateMetaInfo
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
-from statetool.serializers.base import Serializer, all_parts
+from statetool.serializers.core.base import Serializer, all_parts
 from statetool.serializers.kryo.serializer import KryoSerializer
 from statetool.snapshot.operator import OperatorInventory
 from statetool.types import LogicalType, Scalar

@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Final, Protocol
 import pg8000.native
 import pymysql
 
-from statetool.connectors.jdbc import Xid
+from statetool.connectors.layouts.jdbc import Xid
 from tests.support.servers.ports import free_ports
 from tools.archives import unpack
 from tools.maven import maven_jars

@@ -14,7 +14,7 @@ from tests.support.corpora.archives import HERE
 from tests.support.servers.http_answers import http_server
 
 #: Folder of the recorded answers.
-RECORDED: Final = HERE / "cluster" / "recorded"
+RECORDED: Final = HERE / "operations" / "cluster" / "recorded"
 #: The folder of the cluster in recorded paths.
 FOLDER: Final = "/folder-of-the-cluster"
 RELEASES: Final = ("1.20", "2.3")

@@ -115,7 +115,7 @@ def add_file(world: World, path: str, data: bytes) -> None:
     world.add(path, SimulatedObject(len(data), lambda start, end: data[start:end]))
 
 
-class SimulatedFileSystem(AsyncFileSystem):  # type: ignore[misc]
+class SimulatedFileSystem(AsyncFileSystem):
     """File system over the current :class:`World`."""
 
     protocol = "sim"

@@ -9,10 +9,10 @@ from typing import Any, Final
 
 import cramjam
 
-from statetool.io.java_output import write_java_stream
-from statetool.io.java_stream import JavaArray, JavaClass, JavaEnum, JavaObject, JavaText
+from statetool.io.java_streams.reader import JavaArray, JavaClass, JavaEnum, JavaObject, JavaText
+from statetool.io.java_streams.writer import write_java_stream
 from statetool.io.output import Output
-from statetool.serializers.snapshot import ADAPTER_VERSION
+from statetool.serializers.core.snapshot import ADAPTER_VERSION
 
 CODERS: Final = "org.apache.beam.sdk.coders."
 WINDOWING: Final = "org.apache.beam.sdk.transforms.windowing."

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final, TypeAlias
 
 from statetool.io.output import Output
-from statetool.serializers.base import Serializer
+from statetool.serializers.core.base import Serializer
 
 Snapshot: TypeAlias = bytes | Serializer
 _BASE: Final = "org.apache.flink.api.common.typeutils.base."

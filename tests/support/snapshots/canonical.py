@@ -25,7 +25,7 @@ from statetool.formats.operator_state import OperatorHeader, write_operator_head
 from statetool.formats.state_meta import BROADCAST, KEY_VALUE, OPERATOR, PRIORITY_QUEUE, StateMetaInfo
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
-from statetool.serializers.base import Serializer
+from statetool.serializers.core.base import Serializer
 from statetool.serializers.table import snapshot_reader
 from tests.support.snapshots.build import Snapshot, composite, simple
 

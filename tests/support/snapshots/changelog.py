@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import statetool
-from statetool.formats.keyed.change_sets import METADATA, METADATA_GROUP
+from statetool.formats.changelog.change_sets import METADATA, METADATA_GROUP
 from statetool.formats.metadata import OperatorState, SnapshotMetadata, SubtaskState
 from statetool.formats.metadata.handles import (
     ByteStreamHandle,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import statetool
+from statetool.analysis.verification.problems import Problem
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.operator import OperatorInventory
-from statetool.verification.problems import Problem
 from tests.support.checks.corpus_check import Case
 
 

@@ -68,7 +68,7 @@ def everything(version: int) -> SnapshotMetadata:
         ),
     ]  # fmt: skip
     typed = {"type_byte": 1} if version >= 6 else {}
-    channels = (ChannelHandle(subtask=0, gate=1, channel=2, offsets=(4,), size_bytes=8, stream=inline, **typed),)  # type: ignore[arg-type]
+    channels = (ChannelHandle(subtask=0, gate=1, channel=2, offsets=(4,), size_bytes=8, stream=inline, **typed),)
     merged = (MergedChannelHandle(type_byte=4, subtask=0, size_bytes=9, stream=file, channels=b"\0\0\0\0"),)
     name, uid = ("Map", "u") if version >= 5 else ("", "")
     operators = [

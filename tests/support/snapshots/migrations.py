@@ -11,7 +11,7 @@ import statetool
 from statetool import flink
 from statetool.migration.choices import Choices
 from statetool.migration.compiling import Compiler
-from statetool.serializers.base import Serializer
+from statetool.serializers.core.base import Serializer
 
 KEYS = pa.array([1, 2, 3], pa.int64())
 

@@ -10,12 +10,12 @@ import rocksdict
 
 import statetool
 from statetool.formats.key_groups import prefix_size, range_for
-from statetool.formats.keyed.database_files import DatabaseFiles
 from statetool.formats.keyed.header import KeyedHeader, write_keyed_header
 from statetool.formats.metadata import OperatorState, SnapshotMetadata, SubtaskState
 from statetool.formats.metadata.handles import ByteStreamHandle, IncrementalHandle, RelativeFileHandle
 from statetool.formats.metadata.writer import write_metadata
 from statetool.formats.operator_id import operator_id_for_uid
+from statetool.formats.rocksdb.files import DatabaseFiles
 from statetool.formats.stream import Stream
 from tests.support.snapshots.canonical import Subtask, serializer
 

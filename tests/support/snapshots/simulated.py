@@ -10,12 +10,12 @@ from typing import Final
 
 from statetool.formats.key_groups import prefix_size, range_for
 from statetool.formats.keyed.header import KeyedHeader, write_keyed_header
-from statetool.formats.keyed.table_file import FOOTER_BYTES, MAGIC
 from statetool.formats.metadata import OperatorState, SnapshotMetadata, SubtaskState
 from statetool.formats.metadata.handles import ByteStreamHandle, FileHandle, IncrementalHandle
 from statetool.formats.metadata.writer import write_metadata
 from statetool.formats.operator_id import operator_id_for_uid
-from statetool.kernels.checksums import CRC32C, masked_crc32c
+from statetool.formats.rocksdb.table_file import FOOTER_BYTES, MAGIC
+from statetool.kernels.rocksdb.checksums import CRC32C, masked_crc32c
 from tests.support.servers.simulated_store import SimulatedObject, World
 from tests.support.snapshots.build import LONG
 from tests.support.snapshots.canonical import composite_key, encoded, group_of, keyed, serializer, timers

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from hypothesis import strategies as st
 
-from statetool.serializers.base import Serializer
-from statetool.serializers.rowdata import ArrayDataSerializer, MapDataSerializer, RowDataSerializer
-from statetool.serializers.sql_types import SqlType
+from statetool.serializers.core.base import Serializer
+from statetool.serializers.sql.logical_types import SqlType
+from statetool.serializers.sql.rowdata import ArrayDataSerializer, MapDataSerializer, RowDataSerializer
 
 _STRINGS: Final = st.text(st.characters(codec="utf-8"), max_size=12)
 _MILLI: Final = 1_000_000

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from statetool.columns.decode import as_data, decode_column
 from statetool.io.cursor import Cursor
-from statetool.serializers.base import Serializer
+from statetool.serializers.core.base import Serializer
 from statetool.types.options import ReadOptions
 
 

@@ -1,6 +1,6 @@
 """Answers of a real cluster's REST API, stored for tests without Flink.
 
-``python -m tests.support.flink.standalone.record`` starts a cluster of each release and writes ``tests/cluster/recorded``. Stack traces are
+``python -m tests.support.flink.standalone.record`` starts a cluster of each release and writes ``tests/operations/cluster/recorded``. Stack traces are
 cut, and parts of answers that statetool does not read are removed.
 """
 

@@ -1,6 +1,6 @@
 """High-availability metadata as Flink's own classes write it, stored for tests without Flink.
 
-``python -m tests.support.flink.standalone.record_ha`` writes ``tests/cluster/recorded/ha-RELEASE.json``: the entries of the config map of a
+``python -m tests.support.flink.standalone.record_ha`` writes ``tests/operations/cluster/recorded/ha-RELEASE.json``: the entries of the config map of a
 job with two checkpoints and a third one that is marked for deletion, and the files that the entries name.
 """
 

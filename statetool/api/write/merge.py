@@ -1,0 +1,299 @@
+"""Combine operators of several snapshots in a new one, split a snapshot in two, and move states between operators.
+
+No function changes a source snapshot, an existing target raises ``TargetExistsError``, and ``_metadata`` is written last.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from statetool.api.execution import Execution
+from statetool.api.load import inventory_of
+from statetool.api.savepoint import Savepoint
+from statetool.api.write.rewrite import RewriteOptions
+from statetool.errors import StatetoolError, warn
+from statetool.io import files
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from statetool.saving.verbs.merge import MergePlan, SplitPlan
+
+
+def graft(
+    src: str | Savepoint,
+    other: str | Savepoint,
+    dst: str,
+    operators: Mapping[str, str | None] | Iterable[str],
+    *,
+    max_parallelism: int | None = None,
+    hashes: Mapping[str, str] | None = None,
+    flink_version: str | None = None,
+    spark: SparkSession | None = None,
+    uids: Iterable[str] = (),
+    rebase: Mapping[str, str] | None = None,
+    checkpoint_id: int | None = None,
+    dry_run: bool = False,
+    take_over: bool = False,
+    progress: Callable[[int], object] | None = None,
+) -> MergePlan:
+    """Write a copy of a snapshot with operators of another one. Values are not decoded.
+
+    The operators keep their states, timers and operator state. Their bytes stay the same if their max parallelism does.
+
+    Parameters
+    ----------
+    src, dst
+        As for :func:`statetool.rescale`.
+    other
+        The snapshot with the operators to add: its path, or one that :func:`statetool.load` opened.
+    operators
+        Operators of ``other``, or ``{operator: new uid}`` (``None`` keeps the uid).
+    max_parallelism
+        Max parallelism of the added operators. By default each keeps its own.
+    hashes
+        As for :func:`statetool.rescale`, if keys move to other key groups.
+    flink_version
+        Flink release that will read the new snapshot. By default one that reads ``src``.
+    spark, uids, rebase, checkpoint_id, dry_run, take_over, progress
+        As for :func:`statetool.rescale`. By default, the new snapshot has the highest checkpoint id of both.
+
+    Returns
+    -------
+    MergePlan
+        The operators of the new snapshot.
+
+    Warns
+    -----
+    UserWarning
+        An added operator has a max parallelism that no other operator has.
+
+    Raises
+    ------
+    TargetExistsError
+        ``dst`` exists, or another write to it may still be running.
+    UnknownNameError, OptionError
+        An operator does not exist, or ``src`` already has its uid.
+    UnsupportedError
+        In-flight records, serializers that the release does not have, or keys with an unknown hash code.
+    """
+    from statetool.saving.verbs.merge import plan_graft
+
+    options = RewriteOptions(uids, rebase, checkpoint_id, dry_run, take_over, Execution(spark, progress=progress))
+    inventory, others = options.open(src, dst), options.open(other, dst)
+    names = operators if isinstance(operators, Mapping) else dict.fromkeys(operators)
+    plan = plan_graft(inventory, others, names, max_parallelism=max_parallelism, hashes=hashes)
+    plan.warn()
+    options.write(inventory, dst, flink_version=flink_version, changes=plan.changes)
+    return plan
+
+
+def merge(
+    first: str | Savepoint,
+    second: str | Savepoint,
+    dst: str,
+    *,
+    max_parallelism: int | None = None,
+    hashes: Mapping[str, str] | None = None,
+    flink_version: str | None = None,
+    spark: SparkSession | None = None,
+    uids: Iterable[str] = (),
+    rebase: Mapping[str, str] | None = None,
+    checkpoint_id: int | None = None,
+    dry_run: bool = False,
+    take_over: bool = False,
+    progress: Callable[[int], object] | None = None,
+) -> MergePlan:
+    """Merge two snapshots into one. Operators that both have get the keys of both, which must be disjoint.
+
+    Parameters
+    ----------
+    first, second
+        The snapshots: their paths, or snapshots that :func:`statetool.load` opened.
+    dst
+        As for :func:`statetool.rescale`.
+    max_parallelism
+        Max parallelism of operators that only ``second`` has, as for :func:`graft`. Operators of both keep that of ``first``.
+    hashes, flink_version, spark, uids, rebase, checkpoint_id, dry_run, take_over, progress
+        As for :func:`graft`.
+
+    Returns
+    -------
+    MergePlan
+        The operators of the new snapshot.
+
+    Warns
+    -----
+    UserWarning
+        An added operator has a max parallelism that no other operator has.
+
+    Raises
+    ------
+    TargetExistsError
+        ``dst`` exists, or another write to it may still be running.
+    UnsupportedError
+        Both have state of the same keys (the error names them), or the same operator has operator state, coordinator state, other types
+        or raw state in both. Or as for :func:`graft`.
+    """
+    from statetool.saving.verbs.merge import plan_merge
+
+    options = RewriteOptions(uids, rebase, checkpoint_id, dry_run, take_over, Execution(spark, progress=progress))
+    inventory, other = options.open(first, dst), options.open(second, dst)
+    plan = plan_merge(inventory, other, max_parallelism=max_parallelism, hashes=hashes)
+    plan.warn()
+    options.write(inventory, dst, flink_version=flink_version, changes=plan.changes)
+    return plan
+
+
+def split(
+    src: str | Savepoint,
+    first: str,
+    second: str,
+    operators: Iterable[str],
+    *,
+    both: Iterable[str] = (),
+    spark: SparkSession | None = None,
+    uids: Iterable[str] = (),
+    rebase: Mapping[str, str] | None = None,
+    checkpoint_id: int | None = None,
+    dry_run: bool = False,
+    take_over: bool = False,
+    progress: Callable[[int], object] | None = None,
+) -> SplitPlan:
+    """Split a snapshot into those of two jobs. State keeps its bytes.
+
+    Parameters
+    ----------
+    src
+        As for :func:`statetool.rescale`.
+    first, second
+        New directories for the two savepoints. The second one is published when the first one is staged and proved. If the last steps for the
+        first one fail then, the second one stays, and the error or a warning says so.
+    operators
+        Operators of the second job, by uid or operator id. All others belong to the first.
+    both
+        Operators that both jobs get.
+    spark, uids, rebase, checkpoint_id, dry_run, take_over, progress
+        As for :func:`statetool.rescale`.
+
+    Returns
+    -------
+    SplitPlan
+        The operators of both savepoints.
+
+    Raises
+    ------
+    TargetExistsError
+        A target exists, or another write to it may still be running.
+    UnknownNameError, OptionError
+        An operator does not exist, or a savepoint would have no operator.
+    UnsupportedError
+        The snapshot has in-flight records.
+    """
+    from statetool.saving.overlap import check_different
+    from statetool.saving.verbs.merge import plan_split
+
+    options = RewriteOptions(uids, rebase, checkpoint_id, dry_run, take_over, Execution(spark, progress=progress))
+    inventory = inventory_of(src, options.uids, options.rebase)
+    check_different(first, second)
+    for target in (first, second):
+        options.check_target(inventory, target)
+    plan = plan_split(inventory, operators, tuple(both))
+
+    #: What happened to the second savepoint, for an error or interrupt of the first one.
+    outcome: list[str] = []
+
+    def write_second() -> None:
+        try:
+            options.write(inventory, second, removed=plan.removed(plan.second))
+        except KeyboardInterrupt as interrupt:
+            outcome.append(str(interrupt))
+            raise
+        if not dry_run:
+            outcome.append(f"{second} is complete: remove it before you run the command again{_removal(second)}")
+
+    if dry_run:
+        write_second()
+    try:
+        # The second is published when the first is staged: only a failure of the last call for the first one leaves the second one alone.
+        options.write(inventory, first, prove=write_second, removed=plan.removed(plan.first))
+    except (StatetoolError, KeyboardInterrupt) as error:
+        raise _with_outcome(error, outcome) from error.__cause__
+    except BaseException:
+        for words in outcome:
+            with contextlib.suppress(UserWarning):  # a filter that turns warnings into errors must not hide the error
+                warn(words, stacklevel=2)
+        raise
+    return plan
+
+
+def _removal(directory: str) -> str:
+    """Return the command that removes a local directory, for the end of a sentence."""
+    return f", with rm -r {shlex.quote(files.local_path(directory))}" if files.is_local(directory) else ""
+
+
+def _with_outcome(error: StatetoolError | KeyboardInterrupt, outcome: Sequence[str]) -> BaseException:
+    """Return the error or interrupt of a write that also says what happened to another one."""
+    for words in outcome:
+        if isinstance(error, KeyboardInterrupt):
+            return KeyboardInterrupt(f"{error}; {words}")
+        error.hint = f"{error.hint}; {words}" if error.hint else words
+    return error
+
+
+def move_state(
+    src: str | Savepoint,
+    dst: str,
+    source: str,
+    target: str,
+    states: Mapping[str, str | None] | Iterable[str],
+    *,
+    hashes: Mapping[str, str] | None = None,
+    spark: SparkSession | None = None,
+    uids: Iterable[str] = (),
+    rebase: Mapping[str, str] | None = None,
+    checkpoint_id: int | None = None,
+    dry_run: bool = False,
+    take_over: bool = False,
+    progress: Callable[[int], object] | None = None,
+) -> MergePlan:
+    """Write a copy of a snapshot in which keyed states belong to another operator with the same key type.
+
+    Parameters
+    ----------
+    src, dst
+        As for :func:`statetool.rescale`.
+    source, target
+        The operator that has the states, and the one that gets them.
+    states
+        States (or timer queues) of ``source``, or ``{state: new name}`` (``None`` keeps the name).
+    hashes
+        As for :func:`statetool.rescale`, if the operators have another max parallelism.
+    spark, uids, rebase, checkpoint_id, dry_run, take_over, progress
+        As for :func:`statetool.rescale`.
+
+    Returns
+    -------
+    MergePlan
+        The operators of the new snapshot.
+
+    Raises
+    ------
+    TargetExistsError
+        ``dst`` exists, or another write to it may still be running.
+    UnknownNameError, OptionError
+        An operator or state does not exist, or ``target`` has a state with the name.
+    UnsupportedError
+        A state is not keyed, or the operators have different key types.
+    """
+    from statetool.saving.verbs.merge import plan_move_state
+
+    options = RewriteOptions(uids, rebase, checkpoint_id, dry_run, take_over, Execution(spark, progress=progress))
+    inventory = options.open(src, dst)
+    names = states if isinstance(states, Mapping) else dict.fromkeys(states)
+    plan = plan_move_state(inventory, source, target, names, hashes=hashes)
+    options.write(inventory, dst, changes=plan.changes)
+    return plan

@@ -1,0 +1,315 @@
+"""Give states the types of a new job: plan the migration, then write a new savepoint.
+
+The source snapshot is never changed, an existing target raises ``TargetExistsError``, and ``_metadata`` is written last.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from statetool.api.execution import Execution
+from statetool.api.load import inventory_of
+from statetool.api.savepoint import Savepoint
+from statetool.api.write.rewrite import RewriteOptions
+from statetool.errors import FormatError, OptionError, TargetExistsError
+from statetool.types.options import whole_number
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from statetool.migration.plan import MigrationPlan
+    from statetool.snapshot.inventory import Inventory
+
+
+def plan_migration(src: str | Savepoint, to: str | Savepoint) -> MigrationPlan:
+    """Plan the migration of a snapshot's states to the types in a savepoint of the new job.
+
+    States whose values Flink can read without a migration stay unchanged. Fields are matched by name.
+
+    Parameters
+    ----------
+    src
+        The snapshot: its path, or an open one.
+    to
+        A savepoint of the new job. Its state may be empty, but must be registered.
+
+    Returns
+    -------
+    MigrationPlan
+        ``rows`` has one row per step. It shows whether you must accept the step (it loses values, or may change or reject some) or
+        correct the plan. ``accepting(names)`` and ``renaming({new: old})`` return changed plans, and :func:`write_plan` writes JSON.
+
+    Raises
+    ------
+    FormatError, UnknownSerializerError
+        A header cannot be read.
+    """
+    from statetool.migration.plan import plan_migration as plan_inventories
+
+    return plan_inventories(inventory_of(src), inventory_of(to))
+
+
+def try_plan(plan: MigrationPlan, src: str | Savepoint) -> MigrationPlan:
+    """Convert some values of each state of a plan, and return the plan with the failures. Nothing is written.
+
+    Reads up to 64 MiB of each operator.
+
+    Raises
+    ------
+    FormatError
+        A value is damaged.
+    """
+    from statetool.migration.trial import try_conversions
+
+    return try_conversions(plan, inventory_of(src))
+
+
+def write_plan(plan: MigrationPlan, path: str) -> None:
+    """Write a plan as JSON into a new file, in which you can correct it before :func:`read_plan`.
+
+    Raises
+    ------
+    TargetExistsError
+        The file already exists.
+    """
+    from statetool.migration.text import plan_record
+
+    try:
+        with open(path, "x", encoding="utf-8") as f:
+            f.write(json.dumps(plan_record(plan), indent=2, ensure_ascii=False) + "\n")
+    except FileExistsError as e:
+        raise TargetExistsError(f"{path} already exists", hint="pass the name of a new file") from e
+
+
+def read_plan(path: str, src: str | Savepoint) -> MigrationPlan:
+    """Read a plan for a snapshot and derive its steps again.
+
+    Parameters
+    ----------
+    path
+        A file that :func:`write_plan` wrote: a local path or any URI that fsspec can open.
+    src
+        The snapshot that the plan is for: its path, or an open one.
+
+    Raises
+    ------
+    OptionError, FormatError
+        The file is not a valid plan.
+    UnknownNameError
+        The snapshot does not have an operator or a state of the plan.
+    """
+    return _read_plan(path, inventory_of(src))
+
+
+def migrate(
+    src: str | Savepoint,
+    dst: str,
+    *,
+    to: str | Savepoint | None = None,
+    plan: str | MigrationPlan | None = None,
+    accept: Iterable[str] = (),
+    renames: Mapping[str, str] | None = None,
+    fills: Mapping[str, Any] | None = None,
+    flink_version: str | None = None,
+    spark: SparkSession | None = None,
+    uids: Iterable[str] = (),
+    rebase: Mapping[str, str] | None = None,
+    checkpoint_id: int | None = None,
+    dry_run: bool = False,
+    take_over: bool = False,
+    progress: Callable[[int], object] | None = None,
+    on_plan: Callable[[MigrationPlan], object] | None = None,
+    on_staged: Callable[[], object] | None = None,
+    last_access_ms: int | None = None,
+) -> MigrationPlan:
+    """Write a copy of a snapshot whose states have the types of a new job. Everything else keeps its bytes.
+
+    POJOs, Kryo classes, rows, tuples and Avro records are migrated field by field, by name, including lists, maps, enums and numbers.
+    You must accept by name each step that would lose a value, or may change or reject one. Keys and namespaces do not change.
+    The columns of SQL rows have no names. If both snapshots were opened with the compiled plan of their job (``columns_from_plan=``), they
+    are matched by the names of the plans, and a computed column by its expression. You must then give the value of each new column.
+
+    Parameters
+    ----------
+    src, dst
+        As for :func:`statetool.rescale`.
+    to, plan
+        Either a savepoint of the new job, or a plan (or its file, see :func:`write_plan`).
+    accept
+        Names of steps, from the plan's ``rows``.
+    renames
+        Old field names by new ones: ``{"orders.totals.value.city": "town"}``.
+    fills
+        Values of added fields, as in JSON: ``{"orders.totals.value.count": 0}``.
+    flink_version
+        Flink release that will read it. Defaults to the metadata version of the new job.
+    spark, uids, rebase, checkpoint_id, dry_run, take_over, progress, on_plan
+        As for :func:`statetool.rescale`.
+    on_staged
+        Called before the savepoint is published, not in a dry run. Meanwhile ``dst`` opens as the new savepoint in this thread, and in no other.
+        If the function raises an error, nothing is published.
+    last_access_ms
+        Last access of values that get a time to live, in epoch milliseconds.
+
+    Returns
+    -------
+    MigrationPlan
+        The plan that was, or in a dry run would be, carried out.
+
+    Raises
+    ------
+    TargetExistsError
+        ``dst`` exists, or another write to it may still be running.
+    UnsupportedError
+        A step is impossible, or was not accepted. Nothing was written. (A dry run reports this in its plan instead.)
+    EncodeError
+        The new type cannot hold a value exactly. The error names the value's key.
+    """
+    options = RewriteOptions(uids, rebase, checkpoint_id, dry_run, take_over, Execution(spark, progress=progress))
+    base = options.open(src, dst)
+    migration = _prepare(
+        base, dst, options, to=to, plan=plan, accept=accept, renames=renames, fills=fills, last_access_ms=last_access_ms
+    )
+    if on_plan is not None:
+        on_plan(migration)
+    if not dry_run:
+        migration.check()
+    if not migration.is_open:
+        release = flink_version or release_of(migration, base)
+        options.write(base, dst, flink_version=release, prove=on_staged, changes=migration.changes)
+    return migration
+
+
+def catch_up(
+    migrated: str | Savepoint,
+    before: str | Savepoint,
+    after: str | Savepoint,
+    dst: str,
+    *,
+    to: str | Savepoint | None = None,
+    plan: str | MigrationPlan | None = None,
+    accept: Iterable[str] = (),
+    renames: Mapping[str, str] | None = None,
+    fills: Mapping[str, Any] | None = None,
+    flink_version: str | None = None,
+    spark: SparkSession | None = None,
+    uids: Iterable[str] = (),
+    rebase: Mapping[str, str] | None = None,
+    checkpoint_id: int | None = None,
+    dry_run: bool = False,
+    take_over: bool = False,
+    progress: Callable[[int], object] | None = None,
+    on_plan: Callable[[MigrationPlan], object] | None = None,
+    on_staged: Callable[[], object] | None = None,
+    last_access_ms: int | None = None,
+) -> MigrationPlan:
+    """Migrate a savepoint by converting only what changed since an earlier savepoint that was already migrated.
+
+    The result is the one of ``migrate(after, dst, ...)``. Keyed state that did not change between ``before`` and ``after`` is taken from
+    ``migrated``. Everything else is taken from ``after``: operator state, other operators, metadata and the checkpoint id. The result can
+    be ``migrated`` in the next call.
+
+    Parameters
+    ----------
+    migrated
+        Result of :func:`migrate` for ``before``, or of an earlier call, with the same plan: its path, or an open one.
+    before, after
+        Two savepoints of one job, the older one first.
+    dst, flink_version, spark, uids, rebase, checkpoint_id, dry_run, take_over, progress, on_plan, on_staged
+        As for :func:`migrate`. The checkpoint id is that of ``after`` by default.
+    to, plan, accept, renames, fills, last_access_ms
+        As for the call of :func:`migrate` that wrote ``migrated``.
+
+    Returns
+    -------
+    MigrationPlan
+        The plan that was, or in a dry run would be, carried out.
+
+    Raises
+    ------
+    TargetExistsError
+        ``dst`` exists, or another write to it may still be running.
+    OptionError
+        ``before`` is not older than ``after``.
+    UnsupportedError
+        The savepoints differ in operators, max parallelism, states or serializers, ``migrated`` does not prove that it is the result of
+        this plan for ``before``, or a step is impossible or was not accepted. Nothing was written.
+    EncodeError
+        The new type cannot hold a value exactly. The error names the value's key.
+    """
+    from statetool.saving.catch_up import plan_catch_up
+
+    options = RewriteOptions(uids, rebase, checkpoint_id, dry_run, take_over, Execution(spark, progress=progress))
+    base, first, done = (options.open(snapshot, dst) for snapshot in (after, before, migrated))
+    migration = _prepare(
+        base, dst, options, to=to, plan=plan, accept=accept, renames=renames, fills=fills, last_access_ms=last_access_ms
+    )
+    if on_plan is not None:
+        on_plan(migration)
+    changes = plan_catch_up(migration.changes, first, base, done)
+    if not dry_run:
+        migration.check()
+    if not migration.is_open:
+        release = flink_version or release_of(migration, base)
+        options.write(base, dst, flink_version=release, prove=on_staged, changes=changes)
+    return migration
+
+
+def _prepare(
+    base: Inventory,
+    dst: str,
+    options: RewriteOptions,
+    *,
+    to: str | Savepoint | None,
+    plan: str | MigrationPlan | None,
+    accept: Iterable[str],
+    renames: Mapping[str, str] | None,
+    fills: Mapping[str, Any] | None,
+    last_access_ms: int | None,
+) -> MigrationPlan:
+    """Return the plan of a migration with the user's choices, after a check of the target."""
+    new_job = None if to is None else inventory_of(to)
+    if new_job is not None:
+        options.check_target(new_job, dst)
+    chosen = _plan(base, new_job, plan).renaming(renames or {}).filling(fills or {})
+    if last_access_ms is not None:
+        chosen = chosen.with_last_access(whole_number("last_access_ms", last_access_ms, least=0))
+    return chosen.accepting(tuple(accept))
+
+
+def _plan(base: Inventory, new_job: Inventory | None, plan: str | MigrationPlan | None) -> MigrationPlan:
+    from statetool.migration.plan import plan_migration as plan_inventories
+
+    if (new_job is None) == (plan is None):
+        raise OptionError(
+            "a migration needs either a snapshot of the new job or a plan",
+            hint="pass --to JOB or --plan FILE (in Python: to=, plan=)",
+        )
+    if new_job is not None:
+        return plan_inventories(base, new_job)
+    assert plan is not None
+    return _read_plan(plan, base) if isinstance(plan, str) else plan
+
+
+def _read_plan(path: str, base: Inventory) -> MigrationPlan:
+    from statetool.io.files import InputFile
+    from statetool.migration.text import read_plan as parse_plan
+
+    with InputFile(path) as f:
+        raw = bytes(f.read_at(0, f.size))
+    try:
+        document = json.loads(raw)
+    except (ValueError, RecursionError) as e:
+        raise FormatError(f"{path} is not valid JSON: {e}") from e
+    return parse_plan(document, base)
+
+
+def release_of(plan: MigrationPlan, base: Inventory) -> str | None:
+    """Return the last release with the new job's metadata version, ``None`` if the old job has the same version."""
+    from statetool.saving.versions import RELEASES
+
+    if plan.metadata_version == base.metadata.version:
+        return None
+    return next((r for r, (version, _) in reversed(RELEASES.items()) if version == plan.metadata_version), None)

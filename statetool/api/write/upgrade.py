@@ -1,0 +1,258 @@
+"""Upgrade of a job's snapshot to new classes and a new release: check, plan, migrate, verify, and check again."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from typing_extensions import Unpack
+
+from statetool.api.execution import Execution
+from statetool.api.load import classes_of, inventory_of
+from statetool.api.savepoint import Savepoint
+from statetool.api.start_options import StartOptions, restore_options
+from statetool.api.write.migrate import release_of
+from statetool.api.write.rewrite import RewriteOptions
+from statetool.errors import FormatError, OptionError, UnsupportedError, several
+from statetool.snapshot.inventory import Inventory
+from statetool.tables.request import list_options
+from statetool.types.declared import ClassSource, TypeContext
+from statetool.types.options import name_list
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
+
+    from statetool.analysis.verification.verify import Verification
+    from statetool.compatibility.verdicts import Cause, Check
+    from statetool.migration.plan import MigrationPlan
+
+
+#: Steps of a restore that no copy of the snapshot changes: the check after the upgrade says what they leave open.
+_OF_START: Final = frozenset(
+    ("finished", "channels", "coordinators", "timers", "windows", "patterns", "claim", "first_checkpoint")
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upgrade:
+    """Result of an upgrade.
+
+    Attributes
+    ----------
+    before
+        Check of the old snapshot against the new job.
+    plan
+        The migration that was, or in a dry run would be, carried out. ``plan.refused`` has everything that no migration mends.
+    verification, after
+        Verification of the new snapshot, and its check against the new job. ``None`` after a dry run.
+    """
+
+    before: Check
+    plan: MigrationPlan
+    verification: Verification | None = None
+    after: Check | None = None
+
+    @property
+    def ok(self) -> bool:
+        """Whether the new job restores the new snapshot without losses, or, after a dry run, whether nothing keeps the upgrade from being done."""
+        if self.after is None or self.verification is None:
+            return not self.plan.is_open
+        return self.verification.ok and self.after.ok
+
+
+def plan_upgrade(
+    src: str | Savepoint,
+    to: str | Savepoint | None = None,
+    *,
+    other_jars: Iterable[str | os.PathLike[str]] = (),
+    flink_version: str | None = None,
+    backend: str | None = None,
+) -> MigrationPlan:
+    """Plan the migration of an :func:`upgrade`, without the reasons against it that only a check finds. Parameters as there."""
+    base, new_job = inventory_of(src), None if to is None else inventory_of(to)
+    return _plan(base, new_job, flink_version, _new_classes(name_list("other_jars", other_jars), base), backend)
+
+
+def _plan(
+    base: Inventory, new_job: Inventory | None, flink_version: str | None, classes: ClassSource, backend: str | None
+) -> MigrationPlan:
+    from statetool.compatibility.check import with_new_classes
+    from statetool.migration.plan import plan_migration
+
+    # Only ForSt has asynchronous state. The savepoint of the new job shows what its states are.
+    api: Literal["v1"] | None = "v1" if new_job is None and backend in ("heap", "rocksdb") else None
+    return plan_migration(base, with_new_classes(base, new_job, flink_version, classes), api)
+
+
+def _new_classes(jars: tuple[str | os.PathLike[str], ...], base: Inventory) -> ClassSource:
+    """Return the classes of the new job, which needs no jar if no state has values of user classes."""
+    from statetool.compatibility.classes.trial import user_class
+    from statetool.java.classes.jar_classes import JarClasses  # most commands need no class files
+
+    if not jars and (found := next(filter(None, map(user_class, base.operators.values())), None)):
+        raise OptionError(
+            f"an upgrade needs the jar of the new job: {found.place} has values of {found.name}",
+            hint="pass other_jars=, or --jar-b FILE",
+        )
+    return JarClasses(jars).open()
+
+
+@list_options(StartOptions, {"last_state": False})
+def upgrade(
+    src: str | Savepoint,
+    dst: str,
+    *,
+    other_jars: Iterable[str | os.PathLike[str]] = (),
+    jars: Iterable[str | os.PathLike[str]] = (),
+    to: str | Savepoint | None = None,
+    flink_version: str | None = None,
+    backend: Literal["heap", "rocksdb", "forst"] | None = None,
+    accept: Iterable[str] = (),
+    renames: Mapping[str, str] | None = None,
+    fills: Mapping[str, Any] | None = None,
+    spark: SparkSession | None = None,
+    uids: Iterable[str] = (),
+    rebase: Mapping[str, str] | None = None,
+    checkpoint_id: int | None = None,
+    dry_run: bool = False,
+    take_over: bool = False,
+    progress: Callable[[int], object] | None = None,
+    on_plan: Callable[[MigrationPlan], object] | None = None,
+    **start: Unpack[StartOptions],
+) -> Upgrade:
+    """Write a copy of a snapshot that a new job restores: with the classes of its jar, in its release of Flink.
+
+    Checks the snapshot, migrates the states whose values the new classes or the new release do not read as they are, verifies the copy, and
+    checks it against the new job before it is published. States that need no migration keep their bytes.
+
+    Parameters
+    ----------
+    src, dst
+        As for :func:`statetool.rescale`.
+    other_jars
+        The jars of the new job. Only needed if a state has values of user classes.
+    jars
+        The jars of the job that wrote the snapshot, as for :func:`statetool.load`. Defaults to those with which ``src`` was opened.
+    to
+        A savepoint of the new job. Without one, the new job has the states of the old one.
+    flink_version
+        Flink release of the new job. Defaults to that of ``to``, or of the snapshot.
+    backend
+        State backend of the new job, as for :func:`statetool.check`. A native snapshot of RocksDB or ForSt needs it if ``to`` is not given.
+    accept, renames, fills
+        As for :func:`statetool.migrate`.
+    spark, uids, rebase, checkpoint_id, dry_run, take_over, progress, on_plan
+        As for :func:`statetool.rescale`.
+    config, parallelism, max_parallelism, claim_mode, allow_non_restored, last_state, map_uids, graph
+        As for :func:`statetool.check`.
+
+    Raises
+    ------
+    OptionError
+        A state has values of a user class, and ``other_jars`` is empty.
+    TargetExistsError
+        ``dst`` exists, or another write to it may still be running.
+    UnsupportedError
+        Something cannot be migrated, or a step was not accepted. (A dry run reports this in its plan instead.) Or the new job would not restore
+        the copy. Nothing was published.
+    FormatError
+        The copy would be damaged. Nothing was published.
+    EncodeError
+        The new type cannot hold a value exactly. The error names the value's key.
+    """
+    from statetool.analysis.verification.verify import verify_inventory
+    from statetool.compatibility.check import check_inventories
+    from statetool.migration.trial import try_conversions
+
+    started = restore_options(**start)
+    options = RewriteOptions(uids, rebase, checkpoint_id, dry_run, take_over, Execution(spark, progress=progress))
+    base = options.open(src, dst)
+    if old_classes := classes_of(name_list("jars", jars)):
+        base = base.with_types(replace(base.types, source=old_classes))
+    classes = _new_classes(name_list("other_jars", other_jars), base)
+    new_job = None if to is None else inventory_of(to)
+    if new_job is not None:
+        options.check_target(new_job, dst)
+        base, new_job = base.with_names_of(new_job), new_job.with_names_of(base)
+    before = check_inventories(base, new_job, flink_version, backend, classes, started)
+    plan = _plan(base, new_job, flink_version, classes, backend).renaming(renames or {}).filling(fills or {})
+    plan = plan.accepting(tuple(accept))
+    plan = try_conversions(plan, base)
+    plan = replace(plan, refused=tuple(dict.fromkeys((*plan.refused, *_not_mended(before, plan)))))
+    if on_plan is not None:
+        on_plan(plan)
+    done = Upgrade(before=before, plan=plan)
+    if dry_run and plan.is_open:
+        return done
+    plan.check()
+
+    def prove() -> None:
+        nonlocal done
+        staged = Inventory(dst, uids=base.given_uids, types=TypeContext(source=classes))
+        verification = verify_inventory(staged, Execution(spark).map, deep=True, allow_unread=True)
+        after = check_inventories(staged, new_job, flink_version, backend, classes, started)
+        done = replace(done, verification=verification, after=after)
+        _check_proof(verification, after)
+
+    options.write(base, dst, flink_version=flink_version or release_of(plan, base), prove=prove, changes=plan.changes)
+    return done
+
+
+def _check_proof(verification: Verification, after: Check) -> None:
+    """Refuse to publish an upgraded snapshot that is damaged, or that the new job does not restore."""
+    errors = [p for p in verification.problems if p.severity == "error"]
+    if errors:
+        more = f" (and {several(len(errors) - 1, 'more problem')})" if len(errors) > 1 else ""
+        raise FormatError(
+            f"the upgraded snapshot would be damaged: {errors[0]}{more}",
+            hint="nothing was published; verify SRC (statetool verify SRC --deep): if it has no such problem, report this as a bug",
+        )
+    if after.verdict == "not":
+        raise UnsupportedError(
+            f"the new job would not restore the upgraded snapshot: {after.reason}", hint="nothing was published"
+        )
+
+
+def _way_on(cause: Cause) -> str:
+    """Return what to do about a cause. State that is refused is never left out unasked, so only another name is suggested."""
+    from statetool.compatibility.verdicts import Level
+
+    if cause.remedy is None:
+        return ""
+    if cause.remedy.command[:1] == ("uid",):
+        return str(cause.remedy)
+    return cause.remedy.text if cause.level is Level.UNKNOWN else ""
+
+
+def _not_mended(check: Check, plan: MigrationPlan) -> Iterator[str]:
+    """Yield the reasons of the check that no step of the plan mends."""
+    from statetool.compatibility.verdicts import Level
+    from statetool.migration.conversion import are_of_both_apis
+    from statetool.types.operators import display_name
+
+    of_start = {f.text for step in check.steps if step.step in _OF_START for f in step.findings if f.kind != "not"}
+    # The copy is written for the release.
+    of_start |= {f.text for step in check.steps for f in step.findings if f.rule in ("M1", "M2", "M5")}
+    # Asynchronous state is written as state of the API that the job has.
+    converted = {str(s.uid) for s in plan.states if are_of_both_apis(s.conversion.old, s.conversion.meta)}
+    of_start |= {f.text for step in check.steps for f in step.findings if f.rule == "V3" and f.operator in converted}
+    if any(c.level >= Level.UNKNOWN and c.reason not in of_start for c in check.causes):
+        yield check.reason
+    yield from (f"{s.name}: {s.failure}" for s in plan.states if s.failure)
+    planned = {(s.uid, s.state) for s in plan.states}
+    for operator in check.operators:
+        name = display_name(operator.uid)
+        # The key of an operator, and its successor.
+        causes = [c for c in operator.causes if c.level >= Level.UNKNOWN and c.reason not in of_start]
+        lost = [w for w in operator.warnings if w.kind == "loses" and w.message not in of_start]
+        if causes or lost:
+            remedies = [_way_on(c) for c in causes if c.remedy is not None]
+            reason = " ".join(dict.fromkeys(c.text for c in causes)) or " ".join(w.message for w in lost)
+            yield " ".join((f"{name}: {reason}", *dict.fromkeys(filter(None, remedies))))
+        for state in operator.states:
+            if state.verdict in ("not", "unknown") and (operator.uid, state.name) not in planned:
+                yield f"{name}.{state.name}: {state.reason}"

@@ -1,0 +1,188 @@
+"""Write a copy of a snapshot in which single values of one key are set, or expired values and overdue timers are removed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+from statetool.api.execution import Execution
+from statetool.api.savepoint import Savepoint
+from statetool.api.write.rewrite import RewriteOptions
+from statetool.types.options import whole_number
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from statetool.saving.verbs.purge import PurgePlan
+    from statetool.saving.verbs.set_values import SetPlan, TimerEdit
+    from statetool.tables.keys.text import Key
+
+
+def set_values(
+    src: str | Savepoint,
+    dst: str,
+    uid: str,
+    key: Key,
+    values: Mapping[str, Any] | None = None,
+    *,
+    remove: Iterable[str] = (),
+    add_timers: Iterable[tuple[str, int]] = (),
+    remove_timers: Iterable[tuple[str, int]] = (),
+    new_key: bool = False,
+    namespace: Any = None,
+    now_ms: int | None = None,
+    uids: Iterable[str] = (),
+    rebase: Mapping[str, str] | None = None,
+    checkpoint_id: int | None = None,
+    dry_run: bool = False,
+    take_over: bool = False,
+) -> SetPlan:
+    """Write a copy of a snapshot in which values and timers of one key are changed, without Spark. Everything else keeps its bytes.
+
+    Parameters
+    ----------
+    src, dst
+        As for :func:`statetool.rescale`.
+    uid
+        The operator.
+    key
+        The key as a plain value, as for :meth:`Operator.keyed_state`.
+    values
+        New values by path: ``{"account.balance": 1, "history[0].amount": 5, 'prices["EUR"]': 1.5, "history[+]": {...}}``. Values are JSON
+        values: structs are objects, and maps with other keys than strings are lists of pairs. ``[+]`` appends to a list. Values with a time
+        to live keep their last access.
+    remove
+        Paths to remove: states of the key, elements of lists, entries of maps.
+    add_timers, remove_timers
+        Pairs of time domain and epoch milliseconds: ``("event", 1700000000000)``. If an operator has several timer services in a domain,
+        name it: ``("event/cleanup", ...)``. A timer of a window is only removed together with the state of the window, or if another one
+        is added.
+    new_key
+        Add state of a key, or of a window, that has none.
+    namespace
+        The window or other namespace of all states and timers to change: ``(start_ms, end_ms)``, or a JSON value. ``None`` for states and
+        timers without a namespace, and for those of global windows.
+    now_ms
+        Time of the last access of new values with a time to live, by default the current time.
+    uids, rebase, checkpoint_id, dry_run, take_over
+        As for :func:`statetool.rescale`.
+
+    Returns
+    -------
+    SetPlan
+        Each change with the value before and after it.
+
+    Raises
+    ------
+    TargetExistsError
+        ``dst`` exists, or another write to it may still be running.
+    UnknownNameError, OptionError
+        The key, its namespace, a path or a timer does not exist, or does not fit the type.
+    EncodeError
+        The key or a value does not fit its type.
+    UnsupportedError
+        A value cannot be decoded, or its other parts would not keep their bytes.
+    """
+    from statetool.saving.composition import OperatorChange
+    from statetool.saving.verbs.set_values import ValueEdit, plan_set
+    from statetool.saving.verbs.value_paths import REMOVED
+
+    options = RewriteOptions(uids, rebase, checkpoint_id, dry_run, take_over, Execution())
+    inventory = options.open(src, dst)
+    operator = inventory.operator(uid)
+    edits = [ValueEdit(path=path, value=value) for path, value in (values or {}).items()]
+    edits += [ValueEdit(path=path, value=REMOVED) for path in remove]
+    timers = [_timer(*timer, adds=True) for timer in add_timers] + [_timer(*t, adds=False) for t in remove_timers]
+    plan = plan_set(operator, key, edits, timers, now_ms=_now(now_ms), new_key=new_key, namespace=namespace)
+    options.write(inventory, dst, changes={operator.label: OperatorChange(filter=plan.filter)})
+    return plan
+
+
+def _timer(domain: str, timestamp_ms: int, *, adds: bool) -> TimerEdit:
+    from statetool.errors import OptionError
+    from statetool.saving.verbs.set_values import TimerEdit
+
+    name, _, service = domain.partition("/")
+    kinds: dict[str, Literal["event", "processing"]] = {"event": "event", "processing": "processing"}
+    if name not in kinds:
+        raise OptionError(f"{name!r} is not a time domain", hint="pass event or processing")
+    stamp = whole_number("timestamp", timestamp_ms)
+    return TimerEdit(domain=kinds[name], timestamp_ms=stamp, adds=adds, service=service or None)
+
+
+def _now(now_ms: int | None) -> int:
+    return time.time_ns() // 1_000_000 if now_ms is None else whole_number("now_ms", now_ms)
+
+
+def purge(
+    src: str | Savepoint,
+    dst: str,
+    ttl_ms: Mapping[str, int] | None = None,
+    *,
+    now_ms: int | None = None,
+    event_timers_before_ms: int | None = None,
+    processing_timers_before_ms: int | None = None,
+    empty: bool = False,
+    operators: Iterable[str] = (),
+    spark: SparkSession | None = None,
+    uids: Iterable[str] = (),
+    rebase: Mapping[str, str] | None = None,
+    checkpoint_id: int | None = None,
+    dry_run: bool = False,
+    take_over: bool = False,
+) -> PurgePlan:
+    """Write a copy of a snapshot without expired values, overdue timers, and empty lists. Everything else keeps its bytes.
+
+    A snapshot does not store times to live, so you pass them.
+
+    Parameters
+    ----------
+    src, dst
+        As for :func:`statetool.rescale`.
+    ttl_ms
+        Time to live in milliseconds by state, as the job configures it: values whose last access is at least as long ago are removed, from
+        lists and maps too.
+    now_ms
+        The time of the comparison, by default the current time.
+    event_timers_before_ms, processing_timers_before_ms
+        Remove timers of the domain before this time (epoch milliseconds). They never fire. Timers of windows stay, because their windows
+        may never fire, or their state may never be removed; ``left_timers`` of the result counts them.
+    empty
+        Remove lists without elements, and maps without entries.
+    operators
+        Uids or operator ids. By default all operators with such states or timers.
+    spark, uids, rebase, checkpoint_id, dry_run, take_over
+        As for :func:`statetool.rescale`.
+
+    Returns
+    -------
+    PurgePlan
+        Entries and bytes of each state before and after.
+
+    Raises
+    ------
+    TargetExistsError
+        ``dst`` exists, or another write to it may still be running.
+    UnknownNameError, OptionError
+        A state does not exist or has no time to live, or nothing would be removed by these options.
+    UnsupportedError
+        Values of a state cannot be decoded.
+    """
+    from statetool.saving.verbs.purge import PurgeRequest, plan_purge
+
+    options = RewriteOptions(uids, rebase, checkpoint_id, dry_run, take_over, Execution(spark))
+    request = PurgeRequest(
+        ttl_ms={state: whole_number(f"ttl_ms of {state}", ttl, least=1) for state, ttl in (ttl_ms or {}).items()},
+        now_ms=_now(now_ms),
+        timers_before_ms={
+            domain: whole_number(f"{domain}_timers_before_ms", limit)
+            for domain, limit in (("event", event_timers_before_ms), ("processing", processing_timers_before_ms))
+            if limit is not None
+        },
+        empty=empty,
+    )
+    inventory = options.open(src, dst)
+    plan = plan_purge(inventory, request, list(operators), options.execution.map)
+    options.write(inventory, dst, changes=plan.changes)
+    return plan

@@ -1,0 +1,70 @@
+"""Instructions of a method as text, with constants instead of their indexes: equal for the same code in two class files."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from statetool.io.cursor import Cursor
+from statetool.java.classes.bytecode import instructions
+from statetool.java.classes.class_file import ClassConstant, ClassFile, Member
+
+_ICONST_M1: Final = 0x02
+_ICONST_5: Final = 0x08
+_LCONST_0: Final = 0x09
+_LCONST_1: Final = 0x0A
+_BIPUSH: Final = 0x10
+_SIPUSH: Final = 0x11
+_LDC: Final = 0x12
+_LDC_W: Final = 0x13
+_LDC2_W: Final = 0x14
+_MEMBERS: Final = range(0xB2, 0xBA)
+_INVOKEDYNAMIC: Final = 0xBA
+#: ``new``, ``anewarray``, ``checkcast`` and ``instanceof``.
+_CLASSES: Final = (0xBB, 0xBD, 0xC0, 0xC1)
+
+
+def code_text(cls: ClassFile, method: Member) -> str:
+    """Return the instructions of a method. Targets of jumps are left out.
+
+    Raises
+    ------
+    FormatError
+        The code is damaged.
+    """
+    parts = []
+    for operation, operands in instructions(method.code):
+        if operation in _MEMBERS:
+            parts.append(f"{operation} {cls.constants.member(operands.u2())}")
+        elif operation in _CLASSES:
+            parts.append(f"{operation} {cls.constants.class_name(operands.u2())}")
+        elif operation == _INVOKEDYNAMIC:
+            parts.append(f"{operation} {_dynamic_text(cls, operands.u2())}")
+        elif (constant := constant_text(cls, operation, operands)) is not None:
+            parts.append(f"{operation} {constant}")
+        else:
+            parts.append(str(operation))
+    return "\n".join(parts)
+
+
+def constant_text(cls: ClassFile, operation: int, operands: Cursor) -> str | None:
+    """Return the text of a constant that an instruction pushes, ``None`` if it pushes none."""
+    if _ICONST_M1 <= operation <= _ICONST_5:
+        return str(operation - _ICONST_M1 - 1)
+    if operation in (_LCONST_0, _LCONST_1):
+        return str(operation - _LCONST_0)
+    if operation in (_BIPUSH, _SIPUSH):
+        return str(operands.i1() if operation == _BIPUSH else operands.i2())
+    if operation not in (_LDC, _LDC_W, _LDC2_W):
+        return None
+    loaded = cls.constants.loaded(operands.u1() if operation == _LDC else operands.u2())
+    if isinstance(loaded, str):
+        return f'"{loaded}"'
+    return f"{loaded.name.rpartition('.')[2]}.class" if isinstance(loaded, ClassConstant) else str(loaded)
+
+
+def _dynamic_text(cls: ClassFile, index: int) -> str:
+    bootstrap, name, descriptor = cls.constants.dynamic(index)
+    linked = cls.bootstraps[bootstrap] if bootstrap < len(cls.bootstraps) else None
+    # Concatenation of texts has its constants there.
+    texts = [] if linked is None else [t for a in linked.arguments if isinstance(t := cls.constants.loaded(a), str)]
+    return f"{name}{descriptor}{texts}"

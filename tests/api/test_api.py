@@ -1,0 +1,122 @@
+"""The public face: signatures that ``help()`` shows, earlier names, and execution with or without a session."""
+
+from __future__ import annotations
+
+import inspect
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import fields
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import statetool
+from statetool.analysis.statistics.statistics import StatisticsRequest
+from statetool.api.execution import Execution
+from statetool.api.write.rewrite import RewriteOptions
+from statetool.errors import MissingDependencyError, OptionError
+from statetool.migration.plan import MigrationPlan
+from tests.support.zoo import ZOO
+
+REWRITES: list[Callable[..., Any]] = [
+    statetool.rescale,
+    statetool.convert,
+    statetool.change_uids,
+    statetool.drop,
+    statetool.migrate,
+    statetool.edit_source,
+    statetool.to_kafka_source,
+    statetool.to_kafka_consumer,
+    statetool.drop_transactions,
+]
+
+
+@pytest.mark.parametrize("function", REWRITES, ids=lambda f: f.__name__)
+def test_rewrites_share_their_options_and_defaults(function: Callable[..., Any]) -> None:
+    parameters = inspect.signature(function).parameters
+    for option in fields(RewriteOptions):
+        if option.name != "execution":
+            assert parameters[option.name].kind is inspect.Parameter.KEYWORD_ONLY
+            assert parameters[option.name].default == option.default
+    assert {"src", "dst", "spark", "progress"} <= parameters.keys()
+
+
+@pytest.mark.parametrize("method", [statetool.Savepoint.stats, statetool.Operator.stats])
+def test_statistics_have_the_defaults_of_their_request(method: Callable[..., Any]) -> None:
+    parameters = inspect.signature(method).parameters
+    defaults = inspect.signature(StatisticsRequest.of).parameters
+    assert {name: parameters[name].default for name in defaults} == {n: p.default for n, p in defaults.items()}
+
+
+def test_the_public_functions_have_no_hidden_keyword_arguments() -> None:
+    members = [(n, getattr(statetool, n)) for n in statetool.__all__ if n not in ("kafka_ends", "kafka_end_offsets")]
+    members += [(f"{n}.{m}", f) for n, c in members if isinstance(c, type) for m, f in vars(c).items() if m[0] != "_"]
+    functions = [(n, f) for n, f in members if inspect.isfunction(f) and f.__module__.startswith("statetool.api")]
+    assert len(functions) > 80
+    hidden = [
+        n
+        for n, f in functions
+        for parameter in inspect.signature(f).parameters.values()
+        if parameter.kind is inspect.Parameter.VAR_KEYWORD
+    ]
+    assert not hidden
+
+
+def test_public_functions_are_described() -> None:
+    members = [(n, getattr(statetool, n)) for n in statetool.__all__]
+    members += [(f"{n}.{m}", f) for n, c in members if isinstance(c, type) for m, f in vars(c).items() if m[0] != "_"]
+    functions = [(n, f) for n, f in members if inspect.isfunction(f)]
+    assert not [n for n, f in functions if not (inspect.getdoc(f) or "").partition("\n")[0].endswith((".", ":", ","))]
+
+
+def test_earlier_names_still_work() -> None:
+    assert statetool.convert_consumer is statetool.to_kafka_source
+    assert statetool.convert_source is statetool.to_kafka_consumer
+    assert statetool.forget_transactions is statetool.drop_transactions
+    assert statetool.kafka_ends is statetool.kafka_end_offsets
+    assert statetool.folded is statetool.read_folded
+    operator: Any = statetool.Operator
+    assert operator.planned is operator.plan_on_spark
+    assert MigrationPlan.saying is MigrationPlan.with_choices
+    assert statetool.verify(ZOO, most=5).ok
+    assert statetool.verify(ZOO, max_problems=5).ok
+    with pytest.raises(OptionError, match="max_problems"):
+        statetool.verify(ZOO, max_problems=0)
+    for options in ({"local_bytes": 7}, {"driver_read_limit": 7}):
+        sp = statetool.load(ZOO, **options)  # type: ignore[arg-type]
+        assert sp["timers"]._access.driver_read_limit == sp._access.driver_read_limit == 7
+
+
+def test_public_names_are_listed_once() -> None:
+    names = [n for names in statetool._NAMES.values() for n in names]
+    assert sorted([*names, "__version__", "flink", "pyflink"]) == statetool.__all__
+    with pytest.raises(AttributeError, match="no attribute 'lode'"):
+        statetool.lode  # noqa: B018
+
+
+def test_importing_the_package_imports_nothing_else_of_it() -> None:
+    code = "import sys, statetool; print(*(m for m in sys.modules if m.startswith('statetool')))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["statetool"]
+
+
+def test_without_a_session_tables_are_arrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[int] = []
+    execution = Execution(threads=2, progress=calls.append)
+    assert list(execution.map(len, ["a", "bb"])) == [1, 2]
+    table = pa.table({"a": [1]})
+    assert execution.to_frame(table) is table
+    assert execution.schema_of(table) == table.schema
+    with pytest.raises(OptionError, match="not a table"):
+        execution.schema_of([1])
+    with pytest.raises(OptionError, match="threads"):
+        Execution(threads=0)
+    monkeypatch.setattr("statetool.spark.session.active_session", _no_session)
+    with pytest.raises(MissingDependencyError, match="no session"):
+        execution.require_session()
+
+
+def _no_session() -> None:
+    raise MissingDependencyError("no session")
