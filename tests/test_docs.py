@@ -30,6 +30,8 @@ FENCE: Final = re.compile(r"^ *```(\w*)\n(.*?)^ *```$", re.DOTALL | re.MULTILINE
 FOREIGN: Final = {
     "docs/internals/contributing.md",
     "docs/internals/benchmarks.md",
+    "docs/internals/first-change.md",
+    "docs/internals/releasing.md",
     "docs/operations/performance.md",
     "docs/operations/security.md",
     "docs/operations/clusters.md",
@@ -136,7 +138,11 @@ def test_functions_and_methods_exist(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [f"docs/internals/{n}.md" for n in ("index", "extending", "contributing", "benchmarks")]
+    "name",
+    [
+        f"docs/internals/{n}.md"
+        for n in ("index", "extending", "contributing", "benchmarks", "decisions", "first-change", "releasing")
+    ],
 )
 def test_files_exist(name: str) -> None:
     named = re.findall(r"`((?:[\w.-]+/)+[\w.-]*)`", FENCE.sub("", PAGES[name]))
@@ -183,9 +189,18 @@ def test_the_table_of_serializers_has_every_class() -> None:
 
 
 def test_the_tables_of_snapshots_and_columns(tmp_path: Path) -> None:
-    snapshots = support_tables.snapshot_table(support_tables.unpack_cases(tmp_path))
+    kinds = support_tables.snapshot_kinds(support_tables.unpack_cases(tmp_path))
+    snapshots = support_tables.snapshot_table(kinds)
     assert "| heap | canonical savepoint |  | 1.13 1.15 1.17 1.20 2.0 2.3 |" in snapshots
     assert "| BIGINT | `Long` | `Types.LONG` | yes |" in support_tables.column_table()
+
+
+def test_the_matrix_of_releases_counts_what_their_tests_prove() -> None:
+    table = support_tables.version_table({("heap", "checkpoint", ""): {(1, 20), (2, 3)}, ("heap", "x", ""): {(2, 3)}})
+    rows = {line.split(" | ")[0].strip("| "): line.split(" | ")[1:4] for line in table.splitlines()[2:]}
+    assert [rows[release][0] for release in ("2.3", "1.20", "1.17")] == ["2", "1", ""]
+    assert [rows[release][2] for release in ("2.3", "1.20", "1.17")] == ["yes", "yes", ""]
+    assert int(rows["2.3"][1]) > 100
 
 
 def test_the_table_of_connectors_names_versions_without_bytes(tmp_path: Path) -> None:
@@ -229,7 +244,11 @@ def test_what_the_support_table_says_is_what_the_corpora_show(corpus: Path, tmp_
 
 
 def test_the_changelog_is_short() -> None:
-    assert PAGES["docs/changelog.md"].count("\n") <= 150
+    """A release has few lines with links. What changes in detail is on the pages."""
+    for release in PAGES["docs/changelog.md"].split("\n## ")[1:]:
+        lines = [line for line in release.splitlines() if line]
+        assert len(lines) <= 25, lines[0]
+        assert [line for line in lines if len(line) > 240] == []
 
 
 def test_help_texts_become_paragraphs() -> None:

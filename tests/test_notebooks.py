@@ -5,6 +5,8 @@ from __future__ import annotations
 import nbformat
 import pytest
 
+import statetool
+from tests.support.flink.shop_sql import FOLDER, sales_rows
 from tests.support.notebooks import NOTEBOOKS, executed, printed
 
 #: Expected text in the outputs of each notebook, stored and new.
@@ -26,6 +28,8 @@ EXPECTED = {
         "reminders: {'2026-03-04': 1, '2026-03-07': 1",
     ],
     "sources-and-sinks": ["orders-0 reader 25 -> 20", "shop-invoices-1-2  received", "15.0"],
+    "state-of-a-sql-job": ["[{'key': {'f0': 'Paris'}", "accState.sum(cents)", "'London': 10590", "equal: True"],
+    "test-a-job": ["ValueStateDescriptor<Integer> pointsState", "is_valid PASSED", "adds_points SKIPPED"],
     "what-is-large": [
         "11349",
         "'Ada'",
@@ -58,3 +62,16 @@ def test_a_notebook_prints_what_is_stored(name: str) -> None:
     path = NOTEBOOKS / f"{name}.ipynb"
     stored = nbformat.read(path, as_version=4)
     assert printed(executed(path)) == printed(stored), "run python -m tests.support.notebooks"
+
+
+def test_the_sql_job_of_the_notebook_has_the_sales_of_the_shop() -> None:
+    rows = sales_rows()
+    city_of = {name: city for _, name, city in rows["customers"]}
+    orders: dict[str, list[int]] = {}
+    for _, customer, _, cents in rows["orders"]:
+        orders.setdefault(city_of[customer], []).append(cents)
+    sp = statetool.load(str(FOLDER / "savepoint"), columns_from_plan=str(FOLDER / "plan.json"))
+    sales = sp["9_group-aggregate"].to_arrow(states=["accState"]).to_pylist()
+    assert {r["key"]["city"]: list(r["accState"].values()) for r in sales} == {
+        city: [len(cents), sum(cents), max(cents), "+I"] for city, cents in orders.items()
+    }

@@ -81,6 +81,12 @@ def test_workflows_run_every_step_of_the_check() -> None:
     }
 
 
+def test_the_map_of_the_tests_names_what_exists() -> None:
+    named = re.findall(r"`([\w./-]+(?:/|\.py|\.tsv))`", (TESTS / "README.md").read_text("utf-8"))
+    assert len(named) > 30
+    assert [name for name in named if not (TESTS / name).exists()] == []
+
+
 def defined_tests(file: Path) -> Iterator[str]:
     """Yield the ids of the test functions of a file."""
     name = file.relative_to(ROOT).as_posix()

@@ -19,9 +19,9 @@ from tools.examples import GENERATED, ROOT, pages
 
 
 @cache
-def _snapshot_table() -> str:
+def _snapshot_kinds() -> Mapping[support_tables.Kind, set[support_tables.Release]]:
     with tempfile.TemporaryDirectory() as work:
-        return support_tables.snapshot_table(support_tables.unpack_cases(Path(work)))
+        return support_tables.snapshot_kinds(support_tables.unpack_cases(Path(work)))
 
 
 @cache
@@ -34,7 +34,9 @@ PARTS: Final[Mapping[str, Callable[[], str]]] = {
     "packages": architecture.map_of_packages,
     "commands": cli_reference.page,
     "serializers": cache(support_tables.support_table),
-    "snapshots": _snapshot_table,
+    "snapshots": lambda: support_tables.snapshot_table(_snapshot_kinds()),
+    "versions": cache(lambda: support_tables.version_table(_snapshot_kinds())),
+    "requirements": support_tables.requirement_table,
     "connectors": _connector_table,
     "restore-rules": cache(support_tables.rule_table),
     "columns": cache(support_tables.column_table),

@@ -1,4 +1,4 @@
-"""Tables of the documentation: serializers, snapshot kinds and connectors proved by real bytes, and the types of undeclared columns.
+"""Tables of the documentation: serializers, snapshot kinds, releases and connectors proved by real bytes, and types of undeclared columns.
 
 ``tests/serializers/verified.tsv`` is written by ``python -m tests.support.facts`` from real snapshots. A class that none of them has is
 marked as unproved: its reader only follows Flink's sources. The snapshot kinds are those of the test cases.
@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import csv
 import json
+import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,12 +32,15 @@ from tests.support.connectors.pipelines import coordinator_states
 from tests.support.connectors.written import written_states
 from tests.support.corpora.archives import HERE, unpack
 from tests.support.flink.delta_job import PACKED as DELTA_JOINS
+from tools.flink_jars import DEFAULT_VERSIONS
 
 COLUMNS: Final = ("read", "written", "kernel", "versions")
 #: Archives of cases with ``case.json``.
 ARCHIVES: Final = tuple(
     HERE / "corpus" / f"{name}.tar.xz" for name in ("public-datastream", "public-sql-sources", "jobs")
 )
+#: Restores by Flink that ``check`` is compared with.
+PAIRS: Final = tuple(HERE / "support" / "flink" / f"{name}.tsv" for name in ("pairs", "job_pairs"))
 #: Part of the state by role of a packed state or of an operator of a sink.
 PARTS: Final = {
     "split": "splits",
@@ -119,18 +124,65 @@ def support_table() -> str:
     return "\n".join(lines)
 
 
-def snapshot_table(folders: Iterable[Path]) -> str:
-    """Return the table of snapshot kinds as Markdown, from the cases below the folders."""
-    releases: dict[tuple[str, ...], set[tuple[int, ...]]] = {}
+Kind = tuple[str, str, str]
+Release = tuple[int, ...]
+
+
+def snapshot_kinds(folders: Iterable[Path]) -> dict[Kind, set[Release]]:
+    """Return the snapshot kinds of the cases below the folders (backend, snapshot, features), each with its releases of Flink."""
+    releases: dict[Kind, set[Release]] = {}
     for folder in folders:
         for file in folder.rglob("case.json"):
             case = json.loads(file.read_text("utf-8"))
-            release = tuple(map(int, case["flink_version"].split(".")[:2]))
-            releases.setdefault(_kind(case), set()).add(release)
+            releases.setdefault(_kind(case), set()).add(_release(case["flink_version"]))
+    return releases
+
+
+def snapshot_table(kinds: Mapping[Kind, Set[Release]]) -> str:
+    """Return the table of snapshot kinds as Markdown."""
     lines = ["| backend | snapshot | with | verified on Flink |", "|---|---|---|---|"]
-    for kind in sorted(releases):
-        lines.append(f"| {' | '.join(kind)} | {' '.join('.'.join(map(str, r)) for r in sorted(releases[kind]))} |")
+    for kind in sorted(kinds):
+        lines.append(f"| {' | '.join(kind)} | {' '.join(map(_dotted, sorted(kinds[kind])))} |")
     return "\n".join(lines)
+
+
+def version_table(kinds: Mapping[Kind, Set[Release]]) -> str:
+    """Return the matrix of Flink's releases as Markdown: what the tests of each prove."""
+    read = Counter(release for releases in kinds.values() for release in releases)
+    serializers = Counter(_release(v) for row in verified().values() for v in row["versions"].split())
+    checks = Counter(
+        _release(row["release"])
+        for table in PAIRS
+        for row in csv.DictReader(table.read_text("utf-8").splitlines(), delimiter="\t")
+    )
+    restoring = set(map(_release, DEFAULT_VERSIONS))
+    lines = ["| Flink | snapshot kinds | serializers | restores written savepoints | restores compared with `check` |"]
+    lines.append("|---|---|---|---|---|")
+    for release in sorted({*read, *serializers, *checks, *restoring}, reverse=True):
+        cells = [read[release] or "", serializers[release] or "", "yes" if release in restoring else ""]
+        lines.append(f"| {_dotted(release)} | {' | '.join(map(str, cells))} | {_grouped(checks[release])} |")
+    return "\n".join(lines)
+
+
+def requirement_table() -> str:
+    """Return the supported versions of Python and PySpark as Markdown, from ``pyproject.toml``."""
+    project = (HERE.parent / "pyproject.toml").read_text("utf-8")
+    pythons = re.findall(r'"Programming Language :: Python :: (3\.\d+)"', project)
+    (pyspark,) = re.findall(r'^ *"pyspark([^"]*)"', project, re.MULTILINE)
+    rows = {"Python": ", ".join(pythons), "PySpark, extra `spark`": f"`{pyspark}`"}
+    return "\n".join(["| | versions |", "|---|---|", *(f"| {name} | {text} |" for name, text in rows.items())])
+
+
+def _release(version: str) -> Release:
+    return tuple(map(int, version.split(".")[:2]))
+
+
+def _dotted(release: Release) -> str:
+    return ".".join(map(str, release))
+
+
+def _grouped(number: int) -> str:
+    return f"{number:,}" if number else ""
 
 
 def unpack_cases(folder: Path) -> list[Path]:
@@ -236,7 +288,7 @@ def rule_table() -> str:
     return "\n".join(lines)
 
 
-def _kind(case: dict[str, Any]) -> tuple[str, str, str]:
+def _kind(case: dict[str, Any]) -> Kind:
     settings = case.get("config") or {}
     features = [
         word

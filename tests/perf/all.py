@@ -159,11 +159,10 @@ def make(folder: Path, keys: int) -> None:
 def table(figures: Sequence[Figure], flink: Mapping[str, Figure], machine: Mapping[str, float], keys: int) -> str:
     """Return figures as a Markdown table; ``flink`` has those of Flink, by statetool's works."""
     lines = [
-        f"{keys:,} keys on {os.cpu_count()} cores, seconds first / later. Memory copy {machine['memory copy']:.1f} GB/s, cached read "
-        f"{machine['cached read']:.1f} GB/s. {machine['load']:.1f} processes ran or waited for a core already before the run (load average): "
-        "more than a few tenths make the seconds those of a busy machine, and only ratios tell something.",
+        f"{keys:,} keys on {os.cpu_count()} cores. Memory copy {machine['memory copy']:.1f} GB/s, cached read "
+        f"{machine['cached read']:.1f} GB/s. Load average before the run: {machine['load']:.1f}.",
         "",
-        "| work | seconds | CPU | most of one worker | Flink's own classes | their CPU | ours / Flink's, later | CPU |",
+        "| work | seconds | CPU | memory | Flink's classes | their CPU | ratio of seconds | ratio of CPU |",
         "|---|---|---|---|---|---|---|---|",
     ]
     for f in figures:
@@ -188,10 +187,10 @@ def _ratios(figures: Mapping[str, Figure], flink: Mapping[str, Figure]) -> list[
             f"{work.partition(', ')[2]} {f.later / iterator.later:.2f} (CPU {f.cpu / iterator.cpu:.2f})"
             for work, f in reads.items()
         )
-        texts.append(f"in times of Flink's iterator over the canonical savepoint: {', '.join(times)}")
+        texts.append(f"Flink's iterator over the canonical savepoint: {', '.join(times)}")
     if scan and (native := reads.get("kernels into Arrow, RocksDB native")):
-        texts.append(f"in times of a bare scan: RocksDB native {native.later / scan.later:.2f}")
-    return ["", f"Kernels into Arrow, later, {'; '.join(texts)}."] if texts else []
+        texts.append(f"a bare scan: RocksDB native {native.later / scan.later:.2f}")
+    return ["", f"Kernels into Arrow as a multiple of {'; of '.join(texts)}."] if texts else []
 
 
 def written(page: str, figures: str, keys: int) -> str:

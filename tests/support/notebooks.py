@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,8 +18,12 @@ _WORDS: Final = "stderr"
 def executed(path: Path) -> Any:
     """Return a notebook with the outputs of a run, without those that differ between runs."""
     notebook = nbformat.read(path, as_version=4)
-    # Not in the folder of the notebooks, so that a run leaves no files there.
-    NotebookClient(notebook, timeout=1500, kernel_name="python3").execute()
+    # Jupyter runs a notebook in its folder. Here it is a copy by links, so that a run leaves no files there.
+    with tempfile.TemporaryDirectory() as work:
+        for folder in filter(Path.is_dir, NOTEBOOKS.iterdir()):
+            (Path(work) / folder.name).symlink_to(folder)
+        resources = {"metadata": {"path": work}}
+        NotebookClient(notebook, timeout=1500, kernel_name="python3", resources=resources).execute()
     for cell in notebook.cells:
         cell.metadata.pop("execution", None)
         if cell.cell_type == "code":
