@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -40,9 +40,14 @@ def modules() -> dict[str, Path]:
 
 @cache
 def imported(name: str) -> frozenset[str]:
-    """Return the modules that a module imports, also inside functions and for annotations only."""
+    """Return the modules that a module imports, also inside functions, and for annotations only.
+
+    Classes of the API name each other in annotations: there, an import of another module of the API for annotations is none.
+    """
     found = set()
-    for node in ast.walk(ast.parse(modules()[name].read_text())):
+    tree = ast.parse(modules()[name].read_text())
+    annotations = {id(node) for node in _imports_for_annotations(tree)} if room(name) == "api" else set()
+    for node in ast.walk(tree):
         names = []
         if isinstance(node, ast.Import):
             names = [a.name for a in node.names]
@@ -55,9 +60,15 @@ def imported(name: str) -> frozenset[str]:
             target = full.removeprefix("statetool").lstrip(".")
             while target not in modules():
                 target = target.rpartition(".")[0]
-            if target != name:
+            if target != name and not (id(node) in annotations and room(target) == "api"):
                 found.add(target)
     return frozenset(found)
+
+
+def _imports_for_annotations(tree: ast.Module) -> Iterator[ast.AST]:
+    for node in tree.body:
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            yield from ast.walk(node)
 
 
 def room(name: str) -> str:

@@ -44,7 +44,7 @@ def load(
     columns_from_plan: str | None = None,
     jars: Iterable[str | os.PathLike[str]] = (),
     driver_read_limit: int | None = None,
-) -> Savepoint[SavepointWriter]:
+) -> Savepoint:
     """Open a savepoint or checkpoint.
 
     Parameters
@@ -115,9 +115,7 @@ def load(
     return name_operators(Savepoint(inventory, access), partial(operator_names, path))
 
 
-def name_operators(
-    savepoint: Savepoint[SavepointWriter], read_names: Callable[[Mapping[str, int]], OperatorNames | None]
-) -> Savepoint[SavepointWriter]:
+def name_operators(savepoint: Savepoint, read_names: Callable[[Mapping[str, int]], OperatorNames | None]) -> Savepoint:
     """Return a snapshot of a job with the names of the job's vertices, if its metadata stores no names (before Flink 2.0).
 
     Parameters
@@ -152,7 +150,7 @@ def _parse_type(given: Serializer | str) -> Serializer:
     return parse_type(given)
 
 
-def _edit(inventory: Inventory, access: Access[SavepointWriter]) -> SavepointWriter:
+def _edit(inventory: Inventory, access: Access) -> SavepointWriter:
     from statetool.api.write.writer import edit_snapshot  # not loaded for snapshots that are only read
 
     return edit_snapshot(inventory, access)

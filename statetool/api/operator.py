@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from typing_extensions import TypeVar, Unpack
+from typing_extensions import Unpack
 
 from statetool.api.execution import Execution
-from statetool.api.write.edits import Edits, Transformation
 from statetool.errors import OptionError
 from statetool.formats.channel_state import Side
 from statetool.io.cursor import Cursor
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
 
     from statetool.analysis.statistics.estimate import Estimate
     from statetool.analysis.statistics.statistics import Statistics
+    from statetool.api.write.writer import SavepointWriter
     from statetool.java.declaring.states import StateType
     from statetool.saving.composition import SourceOperator
     from statetool.serializers.core.base import Serializer
@@ -47,12 +47,12 @@ if TYPE_CHECKING:
     from statetool.tables.sql.source import TableSource
 
 Record: TypeAlias = "StateInfo | tuple[Operator, str] | str"
-#: The class that edits snapshots, :class:`statetool.SavepointWriter`. It also opens new savepoints, so this module cannot import it.
-Writer = TypeVar("Writer", bound=Edits, default=Any)
+#: A change of state values: SQL expressions by state, or a function from a table to a table.
+Transformation: TypeAlias = "Mapping[str, str] | Callable[[Any], Any]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Access(Generic[Writer]):
+class Access:
     """How an open snapshot and its operators are read and edited.
 
     Attributes
@@ -66,14 +66,14 @@ class Access(Generic[Writer]):
     """
 
     execution: Execution
-    edit: Callable[[Inventory, Access[Writer]], Writer]
+    edit: Callable[[Inventory, Access], SavepointWriter]
     driver_read_limit: int | None = None
 
 
-class Operator(Generic[Writer]):
+class Operator:
     """One operator of a savepoint: a namespace of tables. :meth:`statetool.Savepoint.__getitem__` returns it."""
 
-    def __init__(self, inventory: Inventory, operator: OperatorInventory, access: Access[Writer]) -> None:
+    def __init__(self, inventory: Inventory, operator: OperatorInventory, access: Access) -> None:
         self._inventory = inventory
         self._operator = operator
         self._access = access
@@ -533,7 +533,7 @@ class Operator(Generic[Writer]):
         decimals: DecimalsMode = "decimal",
         in_batches: bool = False,
         allow_missing: bool = False,
-    ) -> Writer:
+    ) -> SavepointWriter:
         """Change state values of this operator by SQL expressions or by a function. Everything else keeps its bytes.
 
         Call ``.preview()`` on the result to show the differences, or ``.write(target)`` to write the savepoint.
@@ -559,7 +559,7 @@ class Operator(Generic[Writer]):
 
     def erase(
         self, keys: Iterable[Key] | None = None, *, where: str | None = None, allow_missing: bool = False
-    ) -> Writer:
+    ) -> SavepointWriter:
         """Remove all states, timers and windows of some keys of this operator. Everything else keeps its bytes.
 
         Call ``.preview()`` or ``.write(target)`` on the result. Parameters and errors as for :meth:`statetool.SavepointWriter.erase`.
@@ -575,7 +575,7 @@ class Operator(Generic[Writer]):
         where: str | None = None,
         allow_missing: bool = False,
         allow_empty: bool = False,
-    ) -> Writer:
+    ) -> SavepointWriter:
         """Remove all states, timers and windows of this operator except those of some keys; otherwise as :meth:`erase`."""
         return self._access.edit(self._inventory, self._access).keep(
             self.name, keys, where=where, allow_missing=allow_missing, allow_empty=allow_empty

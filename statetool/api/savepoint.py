@@ -9,11 +9,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Generic, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from statetool.api.comparison import Comparison
 from statetool.api.execution import Execution
-from statetool.api.operator import Access, Operator, Writer
+from statetool.api.operator import Access, Operator
 from statetool.errors import OptionError, UnknownNameError, warn
 from statetool.operations.cluster.paths import resolve_path
 from statetool.snapshot.inventory import Inventory
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
     from statetool.tables.rows import Rows
 
 
-class Savepoint(Generic[Writer]):
+class Savepoint:
     """An open snapshot, see :func:`statetool.load`. ``sp["uid"]`` is an operator, and iteration yields uids.
 
     Operators without a uid are listed by operator id. A unique name or a unique prefix of the id (at least 4 hex digits) selects one too.
     """
 
-    def __init__(self, inventory: Inventory, access: Access[Writer]) -> None:
+    def __init__(self, inventory: Inventory, access: Access) -> None:
         self._inventory = inventory
         self._access = access
 
@@ -74,7 +74,7 @@ class Savepoint(Generic[Writer]):
         return self._inventory.metadata.version
 
     @property
-    def operators(self) -> HtmlMapping[Operator[Writer]]:
+    def operators(self) -> HtmlMapping[Operator]:
         """Operators by uid, or by hex id if the uid is not known."""
         return HtmlMapping({name: self[name] for name in self._inventory.operators}, self._repr_html_)
 
@@ -89,7 +89,7 @@ class Savepoint(Generic[Writer]):
         ]
         return Rows(records_table(TableInfo, infos), f"Tables of {self.path}")
 
-    def __getitem__(self, name: str) -> Operator[Writer]:
+    def __getitem__(self, name: str) -> Operator:
         if not isinstance(name, str):
             raise UnknownNameError(
                 f"{name!r} is not the name of an operator",
@@ -115,7 +115,7 @@ class Savepoint(Generic[Writer]):
         """Return the completions of ``sp["``."""
         return list(self)
 
-    def with_uids(self, uids: Iterable[str]) -> Savepoint[Writer]:
+    def with_uids(self, uids: Iterable[str]) -> Savepoint:
         """Return the savepoint with uids for operators known only by id. Each uid is hashed as in Flink.
 
         Raises
@@ -125,9 +125,7 @@ class Savepoint(Generic[Writer]):
         """
         return Savepoint(self._inventory.with_uids(uids), self._access)
 
-    def with_names(
-        self, names: Mapping[str, str], possible: Mapping[str, tuple[str, ...]] | None = None
-    ) -> Savepoint[Writer]:
+    def with_names(self, names: Mapping[str, str], possible: Mapping[str, tuple[str, ...]] | None = None) -> Savepoint:
         """Return the savepoint with names for operators whose name it does not store, by operator id.
 
         Parameters
@@ -137,7 +135,7 @@ class Savepoint(Generic[Writer]):
         """
         return Savepoint(self._inventory.with_names(names, possible), self._access)
 
-    def with_session(self, spark: SparkSession) -> Savepoint[Writer]:
+    def with_session(self, spark: SparkSession) -> Savepoint:
         """Return the savepoint with a session for its DataFrame methods.
 
         Unlike :func:`load`, this does not register the data sources. Call :func:`statetool.register` to do so.
@@ -146,7 +144,7 @@ class Savepoint(Generic[Writer]):
         execution.prepare_session(sources=False)
         return self.with_execution(execution)
 
-    def with_execution(self, execution: Execution) -> Savepoint[Writer]:
+    def with_execution(self, execution: Execution) -> Savepoint:
         """Return the savepoint with another execution, whose session, if any, is not prepared."""
         return Savepoint(self._inventory, replace(self._access, execution=execution))
 

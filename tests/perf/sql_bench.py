@@ -30,7 +30,7 @@ _GROUPS = "SELECT left(name, 6) AS prefix, count(*), sum(count), avg(count) FROM
 _GROUPED_COLUMNS = ["count", "name"]
 
 
-def stage(name: str, operator: statetool.Operator[Any], folder: Path) -> Callable[[], object]:
+def stage(name: str, operator: statetool.Operator, folder: Path) -> Callable[[], object]:
     """Return a stage as a function."""
     if name == "batches":
         return lambda: sum(batch.num_rows for batch in operator.batches())
@@ -54,7 +54,7 @@ class _Opened:
     table = "accounts_keyed_state"
 
 
-def polars_aggregate(operator: statetool.Operator[Any]) -> object:
+def polars_aggregate(operator: statetool.Operator) -> object:
     import polars as pl
 
     columns = pl.col("key").sum(), pl.col("count").sum(), pl.col("name").max(), pl.col("events").list.len().sum()
@@ -62,7 +62,7 @@ def polars_aggregate(operator: statetool.Operator[Any]) -> object:
     return frame.collect(engine="streaming").rows()
 
 
-def parquet(operator: statetool.Operator[Any], folder: Path) -> Callable[[], object]:
+def parquet(operator: statetool.Operator, folder: Path) -> Callable[[], object]:
     """Write the table to a Parquet file and return the query over it."""
     import duckdb
     import pyarrow.parquet as pq

@@ -33,7 +33,7 @@ from tests.support.zoo import ZOO
 
 
 @pytest.fixture(scope="module")
-def timers() -> statetool.Operator[Any]:
+def timers() -> statetool.Operator:
     return statetool.load(ZOO)["timers"]
 
 
@@ -48,7 +48,7 @@ def read(target: Path, style: str) -> list[dict[str, Any]]:
     return [json.loads(line) for f in files for line in f.read_text().splitlines()]
 
 
-def test_parquet_has_the_rows_of_the_table(timers: statetool.Operator[Any], tmp_path: Path) -> None:
+def test_parquet_has_the_rows_of_the_table(timers: statetool.Operator, tmp_path: Path) -> None:
     assert timers.export(str(tmp_path / "rows"), "timers") == 150
     assert {f.suffix for f in (tmp_path / "rows").iterdir()} == {".parquet", ""}
     assert (tmp_path / "rows" / "_SUCCESS").exists()
@@ -61,7 +61,7 @@ def test_parquet_has_the_rows_of_the_table(timers: statetool.Operator[Any], tmp_
 
 
 @pytest.mark.parametrize("style", ["csv", "jsonl"])
-def test_text_has_the_rows_of_the_table(timers: statetool.Operator[Any], tmp_path: Path, style: str) -> None:
+def test_text_has_the_rows_of_the_table(timers: statetool.Operator, tmp_path: Path, style: str) -> None:
     assert timers.export(str(tmp_path / "rows"), "timers", style=style) == 150
     rows = read(tmp_path / "rows", style)
     expected = [(r["key"], str(r["timestamp"]), r["domain"]) for r in timers.to_arrow("timers").to_pylist()]
@@ -93,7 +93,7 @@ def test_values_with_line_breaks_and_quotes_stay_one_field() -> None:
     assert lines == ["x", '""', "a"], "an empty line would be no row"
 
 
-def test_key_groups_and_checkpoints_are_folders(timers: statetool.Operator[Any], tmp_path: Path) -> None:
+def test_key_groups_and_checkpoints_are_folders(timers: statetool.Operator, tmp_path: Path) -> None:
     target = tmp_path / "rows"
     for checkpoint in (7, 8):
         assert timers.export(str(target), by_key_group=True, append_as=checkpoint) == 14
@@ -103,9 +103,7 @@ def test_key_groups_and_checkpoints_are_folders(timers: statetool.Operator[Any],
     assert groups == set(timers.to_arrow(key_group=True)["key_group"].to_pylist())
 
 
-def test_a_failure_leaves_nothing(
-    timers: statetool.Operator[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failure_leaves_nothing(timers: statetool.Operator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: Any) -> None:
         raise OSError(28, "No space left on device")
 
@@ -145,7 +143,7 @@ def test_a_killed_export_blocks_nothing(tmp_path: Path, style: str, moment: str)
     assert [entry.name for entry in tmp_path.iterdir()] == ["target"]
 
 
-def test_another_running_export_stays(timers: statetool.Operator[Any], tmp_path: Path) -> None:
+def test_another_running_export_stays(timers: statetool.Operator, tmp_path: Path) -> None:
     with pytest.raises(TargetExistsError), new_directory(str(tmp_path / "rows")) as place:  # noqa: PT012 - the end of the block raises
         Path(place).mkdir()
         timers.export(str(tmp_path / "rows"), "timers")
@@ -170,7 +168,7 @@ def store() -> Iterator[tuple[Any, str]]:
 
 @pytest.mark.parametrize("moved", [(), ("part-" + "0" * 32 + ".csv", "key_group=7/part-" + "1" * 32 + ".csv")])
 def test_a_killed_export_to_a_store_does_not_block_the_next(
-    timers: statetool.Operator[Any], store: tuple[Any, str], moved: tuple[str, ...]
+    timers: statetool.Operator, store: tuple[Any, str], moved: tuple[str, ...]
 ) -> None:
     fs, folder = store
     for name in (*moved, f"_temporary/part-{'2' * 32}.csv"):
@@ -183,9 +181,7 @@ def test_a_killed_export_to_a_store_does_not_block_the_next(
 
 
 @pytest.mark.parametrize("case", ["running", "another machine", "a file of the user", "complete"])
-def test_what_is_not_of_a_killed_export_stays(
-    timers: statetool.Operator[Any], store: tuple[Any, str], case: str
-) -> None:
+def test_what_is_not_of_a_killed_export_stays(timers: statetool.Operator, store: tuple[Any, str], case: str) -> None:
     fs, folder = store
     marker = ended_owner()
     if case == "running":
@@ -213,7 +209,7 @@ def elsewhere(*, beats: bool = True) -> bytes:
 
 @pytest.mark.parametrize("beats", [True, False])
 def test_a_killed_export_of_another_machine_blocks_the_next_for_a_while(
-    timers: statetool.Operator[Any], store: tuple[Any, str], beats: bool
+    timers: statetool.Operator, store: tuple[Any, str], beats: bool
 ) -> None:
     """A running export writes its marker again and again. Those of earlier releases do not, and count as running for a day."""
     fs, folder = store
@@ -299,7 +295,7 @@ def test_a_failed_export_blocks_nothing(tmp_path: Path, monkeypatch: pytest.Monk
     assert "already exists" in refused.stderr
 
 
-def test_styles_and_types_that_need_spark_are_named(timers: statetool.Operator[Any], tmp_path: Path) -> None:
+def test_styles_and_types_that_need_spark_are_named(timers: statetool.Operator, tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="there is no format 'orc'"):
         timers.export(str(tmp_path / "rows"), style="orc")
     assert not (tmp_path / "rows").exists()

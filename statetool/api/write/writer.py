@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from statetool.api.comparison import Comparison
 from statetool.api.execution import Execution
-from statetool.api.operator import Access, Operator
+from statetool.api.operator import Access, Operator, Transformation
 from statetool.api.savepoint import Savepoint
 from statetool.api.write.bootstrap import KeyedState, OperatorState, session_of
-from statetool.api.write.edits import Transformation
 from statetool.errors import OptionError, UnknownNameError, several, suggest, warn
 from statetool.formats.key_groups import check_max_parallelism
 from statetool.formats.operator_id import operator_id_for_uid
@@ -379,7 +378,7 @@ class SavepointWriter:
         reference_files: bool = False,
         inline_bytes: int = INLINE_BYTES,
         take_over: bool = False,
-    ) -> Savepoint[SavepointWriter]:
+    ) -> Savepoint:
         """Write the savepoint and open it.
 
         Parameters
@@ -498,7 +497,7 @@ class SavepointWriter:
         given = next((s for s in sessions if s is not None), self.spark)
         return Execution(given) if given is not None or self.base is None else self.base.execution
 
-    def _open(self, target: str) -> Savepoint[SavepointWriter]:
+    def _open(self, target: str) -> Savepoint:
         """Open the written savepoint, with names for operators whose uid was given but is not stored."""
         # The new savepoint may be of another Flink release, so its metadata determine the version of Kryo.
         base = None if self.base is None else self.base.inventory
@@ -567,6 +566,6 @@ def _warn_of_timers(operator: Operator, dropped: int) -> None:
         )
 
 
-def edit_snapshot(inventory: Inventory, access: Access[SavepointWriter]) -> SavepointWriter:
+def edit_snapshot(inventory: Inventory, access: Access) -> SavepointWriter:
     """Start edits of an open snapshot."""
     return SavepointWriter.from_existing(Savepoint(inventory, access))

@@ -28,7 +28,7 @@ SQL_CASES = ("group-agg", "interval-join")
 ROWS = 2000
 
 
-def tables_of(path: Path) -> Iterator[tuple[statetool.Operator[Any], str, pa.Table]]:
+def tables_of(path: Path) -> Iterator[tuple[statetool.Operator, str, pa.Table]]:
     """Yield the tables of a snapshot that can be read."""
     for operator in statetool.load(str(path)).operators.values():
         for table in operator.tables:
@@ -143,7 +143,7 @@ def test_keys_are_found_by_their_bytes(corpus: Path, scanned_keys: list[Any]) ->
 
 
 @pytest.fixture(scope="module")
-def numbers(tmp_path_factory: pytest.TempPathFactory) -> statetool.Operator[Any]:
+def numbers(tmp_path_factory: pytest.TempPathFactory) -> statetool.Operator:
     """An operator with nulls, NaNs and struct values, and with keys that have only some of the states."""
     chance = np.random.default_rng(7)
     floats = chance.choice([0.0, -0.0, 0.5, 1.5, np.nan, np.inf, -np.inf], ROWS)
@@ -189,7 +189,7 @@ def conditions(seed: int) -> Iterator[str]:
         yield chance.choice([" AND ", " OR "]).join(f"({part})" for part in parts)
 
 
-def test_conditions_have_the_results_of_duckdb_alone(numbers: statetool.Operator[Any]) -> None:
+def test_conditions_have_the_results_of_duckdb_alone(numbers: statetool.Operator) -> None:
     connection = duckdb.connect()
     numbers.to_duckdb(connection=connection).create("alone")
     numbers.to_duckdb(connection=connection).create_view("pushed")
@@ -216,7 +216,7 @@ def test_fields_that_differ_only_in_case_have_two_names(tmp_path: Path) -> None:
     assert row == {"key": 98, "p": {"A": 98, "a_": -98}, "a": 98, "b": -98, "n": -98}
 
 
-def test_conditions_have_the_results_of_polars_alone(numbers: statetool.Operator[Any]) -> None:
+def test_conditions_have_the_results_of_polars_alone(numbers: statetool.Operator) -> None:
     alone = pl.DataFrame(pl.from_arrow(numbers.to_arrow()))
     key, f = pl.col("key"), pl.col("f")
     for condition in (
