@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Literal
 from typing_extensions import Unpack
 
 from statetool.api.execution import Execution
-from statetool.api.load import classes_of, inventory_of
+from statetool.api.job_classes import classes_of, new_job_classes
+from statetool.api.load import inventory_of
 from statetool.api.savepoint import Savepoint
 from statetool.api.start_options import StartOptions, restore_options, run_options
 from statetool.errors import OptionError
@@ -96,7 +97,7 @@ def check(
     flink: str | None = None,
     backend: Literal["heap", "rocksdb", "forst"] | None = None,
     jars: Iterable[str | os.PathLike[str]] = (),
-    other_jars: Iterable[str | os.PathLike[str]] = (),
+    other_jars: Iterable[str | os.PathLike[str]] | None = None,
     run: bool = False,
     flink_home: str | os.PathLike[str] | None = None,
     sample: int | None = 1000,
@@ -123,7 +124,8 @@ def check(
     jars
         The jars of the job that wrote ``a``, as for :func:`load`. Defaults to those with which ``a`` was opened.
     other_jars
-        The jars of the new job. Without ``b``, the new job has the states of ``a`` with the classes of these jars.
+        The jars of the new job. Defaults to those with which ``b`` was opened. Without ``b``, the new job has the states of ``a`` with the
+        classes of these jars.
     run
         Run the classes in ``other_jars`` with Flink, in a JVM (JDK 11 or later) with your rights: they read the serializers and values of
         ``a``, and write, hash and compare them.
@@ -168,7 +170,7 @@ def check(
     old, new = inventory_of(a), None if b is None else inventory_of(b)
     if old_classes := classes_of(name_list("jars", jars)):
         old = old.with_types(replace(old.types, source=old_classes))
-    new_classes = classes_of(name_list("other_jars", other_jars))
+    new_classes = new_job_classes(other_jars, new)
     renderer = partial(_check_html, a=old.path, b="B" if new is None else new.path)
     options = replace(restore_options(**start), run=run_options(run, flink_home, sample))
     checked = check_inventories(old, new, flink, backend, new_classes, options)

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from statetool.api.execution import Execution
+from statetool.api.job_classes import classes_of
 from statetool.api.operator import Access, Operator
 from statetool.api.savepoint import Savepoint
 from statetool.java.declaring.classes import (
@@ -19,7 +20,7 @@ from statetool.java.declaring.classes import (
 )
 from statetool.operations.cluster.paths import open_path, operator_names
 from statetool.snapshot.inventory import Inventory
-from statetool.types.declared import ClassSource, TypeContext
+from statetool.types.declared import TypeContext
 from statetool.types.options import name_list
 
 if TYPE_CHECKING:
@@ -127,21 +128,6 @@ def name_operators(savepoint: Savepoint, read_names: Callable[[Mapping[str, int]
         return savepoint
     found = read_names({o.operator_id: o.parallelism for o in savepoint.inventory.metadata.operators})
     return savepoint if found is None else savepoint.with_names(found.names, found.possible)
-
-
-def classes_of(jars: tuple[str | os.PathLike[str], ...]) -> ClassSource | None:
-    """Return the classes of jars, ``None`` if there are none.
-
-    Raises
-    ------
-    SnapshotNotFoundError, FormatError
-        A jar does not exist, or is damaged.
-    """
-    if not jars:
-        return None
-    from statetool.java.classes.jar_classes import JarClasses  # opening a snapshot without a jar needs no class files
-
-    return JarClasses(jars).open()
 
 
 def _parse_type(given: Serializer | str) -> Serializer:

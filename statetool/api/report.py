@@ -14,6 +14,7 @@ from statetool.analysis.statistics.statistics import MOST_LARGEST, StatisticsReq
 from statetool.analysis.verification.verify import verify_inventory
 from statetool.api.comparison import Comparison
 from statetool.api.execution import Execution
+from statetool.api.job_classes import new_job_classes
 from statetool.compatibility.check import check_inventories
 from statetool.connectors.tables import connector_rows
 from statetool.errors import NO_FINDING, OptionError, StatetoolError, TargetExistsError, UnknownNameError
@@ -24,7 +25,6 @@ from statetool.reporting.report.facts import Answer, Connections, Differences, F
 from statetool.reporting.report.page import inline, page
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.metadata_tables import metadata_rows
-from statetool.types.options import name_list
 
 T = TypeVar("T")
 
@@ -87,7 +87,7 @@ def collect_report(
     allow_unread: bool = False,
     flink: str | None = None,
     backend: Literal["heap", "rocksdb"] | None = None,
-    other_jars: Iterable[str | os.PathLike[str]] = (),
+    other_jars: Iterable[str | os.PathLike[str]] | None = None,
     largest: int = MOST_LARGEST,
     parallelism: int | None = None,
     ttl_ms: int | None = None,
@@ -101,12 +101,7 @@ def collect_report(
     now_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
     request = StatisticsRequest.of(largest=largest, parallelism=parallelism, ttl_ms=ttl_ms, now_ms=now_ms)
     operators = list(inventory.operators.values())
-    new_jars = name_list("other_jars", other_jars)
-    new_classes = None
-    if new_jars:
-        from statetool.java.classes.jar_classes import JarClasses  # most reports need no class files
-
-        new_classes = JarClasses(new_jars).open()
+    new_classes = new_job_classes(other_jars, other)
     facts = Facts(
         path=inventory.path,
         checkpoint_id=inventory.metadata.checkpoint_id,

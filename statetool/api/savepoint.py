@@ -470,7 +470,7 @@ class Savepoint:
         allow_unread: bool = False,
         flink: str | None = None,
         backend: Literal["heap", "rocksdb"] | None = None,
-        other_jars: Iterable[str | os.PathLike[str]] = (),
+        other_jars: Iterable[str | os.PathLike[str]] | None = None,
         largest: int = 10,
         parallelism: int | None = None,
         ttl_ms: int | None = None,

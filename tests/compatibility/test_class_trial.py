@@ -115,6 +115,24 @@ def test_a_class_that_writes_itself_is_known_only_if_it_stays_the_same(tmp_path:
     assert "it writes itself (KryoSerializable)" in changed.operators[0].states[0].reason
 
 
+def test_the_jars_of_an_opened_snapshot_of_the_new_job_are_those_of_the_new_job(tmp_path: Path) -> None:
+    """Unless others are named, or none: the command line does so, where one ``--jar`` belongs to both snapshots."""
+    state = canonical_state.keyed("v", "value", build.kryo("acme.Own"))
+    paths = [str(tmp_path / name) for name in ("old", "new")]
+    for path in paths:
+        Path(path).mkdir()
+        canonical_state.savepoint(Path(path), [canonical_state.Subtask(key=build.STRING, states=[state], entries=[])])
+    jars, changed = [own_jar(tmp_path / "a", "")], [own_jar(tmp_path / "c", "int b;")]
+    old, new = st.load(paths[0], jars=jars), st.load(paths[1], jars=changed)
+    named = st.check(paths[0], paths[1], jars=jars, other_jars=changed)
+    assert named.verdict == "unknown"
+    assert st.check(old, new).record() == named.record()
+    assert st.check(old, new, other_jars=jars).verdict == "fully"
+    assert st.check(old, new, other_jars=()).record() == st.check(old, paths[1]).record()
+    with pytest.raises(OptionError, match="an upgrade needs the jar of the new job"):
+        st.upgrade(old, str(tmp_path / "upgraded"), to=new, other_jars=(), dry_run=True)
+
+
 def test_java_serialization_needs_the_same_uid(snapshots: Path, old_jar: str, new_jar: str) -> None:
     suite = next(s for s in SUITES if s.name == "java-serialized")
     old = st.load(str(snapshots / "old" / suite.name / "2.3"), uids=suite.states(new=False))

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from typing_extensions import Unpack
 
 from statetool.api.execution import Execution
-from statetool.api.load import classes_of, inventory_of
+from statetool.api.job_classes import classes_of, new_job_classes
+from statetool.api.load import inventory_of
 from statetool.api.savepoint import Savepoint
 from statetool.api.start_options import StartOptions, restore_options
 from statetool.api.write.migrate import release_of
@@ -68,13 +69,13 @@ def plan_upgrade(
     src: str | Savepoint,
     to: str | Savepoint | None = None,
     *,
-    other_jars: Iterable[str | os.PathLike[str]] = (),
+    other_jars: Iterable[str | os.PathLike[str]] | None = None,
     flink_version: str | None = None,
     backend: str | None = None,
 ) -> MigrationPlan:
     """Plan the migration of an :func:`upgrade`, without the reasons against it that only a check finds. Parameters as there."""
     base, new_job = inventory_of(src), None if to is None else inventory_of(to)
-    return _plan(base, new_job, flink_version, _new_classes(name_list("other_jars", other_jars), base), backend)
+    return _plan(base, new_job, flink_version, _new_classes(other_jars, base, new_job), backend)
 
 
 def _plan(
@@ -88,17 +89,20 @@ def _plan(
     return plan_migration(base, with_new_classes(base, new_job, flink_version, classes), api)
 
 
-def _new_classes(jars: tuple[str | os.PathLike[str], ...], base: Inventory) -> ClassSource:
+def _new_classes(
+    jars: Iterable[str | os.PathLike[str]] | None, base: Inventory, new_job: Inventory | None
+) -> ClassSource:
     """Return the classes of the new job, which needs no jar if no state has values of user classes."""
     from statetool.compatibility.classes.trial import user_class
     from statetool.java.classes.jar_classes import JarClasses  # most commands need no class files
 
-    if not jars and (found := next(filter(None, map(user_class, base.operators.values())), None)):
+    classes = new_job_classes(jars, new_job)
+    if classes is None and (found := next(filter(None, map(user_class, base.operators.values())), None)):
         raise OptionError(
             f"an upgrade needs the jar of the new job: {found.place} has values of {found.name}",
             hint="pass other_jars=, or --jar-b FILE",
         )
-    return JarClasses(jars).open()
+    return classes or JarClasses(()).open()
 
 
 @list_options(StartOptions, {"last_state": False})
@@ -106,7 +110,7 @@ def upgrade(
     src: str | Savepoint,
     dst: str,
     *,
-    other_jars: Iterable[str | os.PathLike[str]] = (),
+    other_jars: Iterable[str | os.PathLike[str]] | None = None,
     jars: Iterable[str | os.PathLike[str]] = (),
     to: str | Savepoint | None = None,
     flink_version: str | None = None,
@@ -173,8 +177,8 @@ def upgrade(
     base = options.open(src, dst)
     if old_classes := classes_of(name_list("jars", jars)):
         base = base.with_types(replace(base.types, source=old_classes))
-    classes = _new_classes(name_list("other_jars", other_jars), base)
     new_job = None if to is None else inventory_of(to)
+    classes = _new_classes(other_jars, base, new_job)
     if new_job is not None:
         options.check_target(new_job, dst)
         base, new_job = base.with_names_of(new_job), new_job.with_names_of(base)
