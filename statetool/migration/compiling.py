@@ -6,7 +6,7 @@ changes them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, Final
 
@@ -19,8 +19,11 @@ from statetool.columns.coerce import list_parts, map_parts, struct_parts
 from statetool.columns.types import arrow_type
 from statetool.errors import EncodeError, StatetoolError
 from statetool.migration.choices import Change, Choices, Step
+from statetool.migration.class_fields import ClassPlan
+from statetool.migration.java_objects import JavaClasses
 from statetool.migration.leaves import (
     Convert,
+    by_value,
     constants_of,
     fill_default,
     leaf_change,
@@ -28,6 +31,8 @@ from statetool.migration.leaves import (
     same,
     strings_of_objects,
 )
+from statetool.migration.objects import ObjectClasses
+from statetool.migration.occurring import Objects
 from statetool.migration.sides import NO_DEFAULT, TypeAtPath
 from statetool.serializers.core.base import Serializer
 from statetool.serializers.kryo.codecs.protobuf import bytes_or_not
@@ -63,10 +68,13 @@ class Compiler:
     ----------
     fills_columns
         Whether added columns of SQL rows become null by default. Otherwise, the user must choose their values.
+    objects
+        Classes of objects that only values tell, and that the new job writes in another way.
     """
 
-    def __init__(self, choices: Choices, *, fills_columns: bool = True) -> None:
+    def __init__(self, choices: Choices, *, fills_columns: bool = True, objects: Objects = ()) -> None:
         self.choices = choices
+        self._objects = objects
         self._fills_columns = fills_columns
         self.steps: list[Step] = []
         self._is_key = False
@@ -123,8 +131,9 @@ class Compiler:
     def _any(self, old: TypeAtPath, new: TypeAtPath, path: str) -> Convert:
         if why := old.unreadable or new.unreadable:
             return self.impossible(path, why)
-        if (convert := self._strings(old, new, path) or self._records(old, new, path)) is not None:
-            return convert
+        found = self._strings(old, new, path) or self._records(old, new, path) or self._object_classes(old, new)
+        if found is not None:
+            return found
         if old.only_text != new.only_text:
             name = (old if old.only_text else new).type_name
             return self.impossible(
@@ -158,6 +167,30 @@ class Compiler:
             self.add_step(path, "widen", "String widens to Object")
             return objects_of_strings
         return None
+
+    def _object_classes(self, old: TypeAtPath, new: TypeAtPath) -> Convert | None:
+        """Compile the conversion of objects whose classes only the values tell; ``None`` for other types, and if both jobs have equal classes."""
+        if old.kryo is None or new.kryo is None:
+            return None
+        if (old.classes.source, old.classes.classes) == (new.classes.source, new.classes.classes):
+            return None
+        listed = frozenset(name for name, _ in self._objects)
+        java = JavaClasses(new.classes.source, self.choices, listed, is_key=self._is_key)
+        if old.is_java_serialized and new.is_java_serialized:
+            self._add_steps(java.plan(cls) for _, cls in self._objects if cls is not None)
+            return by_value(java.stream)
+        if not (old.is_object_text and new.is_object_text):
+            return None
+        objects = ObjectClasses(old.kryo, new.kryo, java, self.choices, listed, is_key=self._is_key)
+        self._add_steps(objects.plan(name) if cls is None else java.plan(cls) for name, cls in self._objects)
+        return by_value(objects.text)
+
+    def _add_steps(self, plans: Iterable[ClassPlan | None]) -> None:
+        """Add the steps of classes, each once: a class may occur in several fields."""
+        for plan in plans:
+            if plan is not None:
+                self.steps += [step for step in plan.steps if step not in self.steps]
+                self._fields |= {f"{plan.name}.{field}" for field in plan.fields}
 
     def _records(self, old: TypeAtPath, new: TypeAtPath, path: str) -> Convert | None:
         """Compile the conversion of elements of windows that get or lose an evictor, which keeps their timestamps; ``None`` for other types."""

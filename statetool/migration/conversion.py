@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +27,7 @@ from statetool.io.cursor import Cursor
 from statetool.migration.choices import Choices
 from statetool.migration.compiling import EXACT, Compiler, check_distinct, is_set
 from statetool.migration.leaves import Convert, same
+from statetool.migration.occurring import Objects
 from statetool.migration.sides import TypeAtPath
 from statetool.saving.streams.keyed import key_to_text
 from statetool.saving.streams.measured_entries import MeasuredEntries
@@ -274,6 +275,8 @@ class TypeConversion:
         The old and the new description of the state (:func:`~statetool.entries.joined_headers.meta_bytes`).
     names, new_names
         Names for the columns of SQL rows, by the path of each row. Columns are then matched by name and no column is added without a value.
+    objects
+        Classes of objects that only values tell, and that the new job writes in another way.
     """
 
     before: bytes
@@ -283,6 +286,7 @@ class TypeConversion:
     choices: Choices
     names: RowNames = ()
     new_names: RowNames = ()
+    objects: Objects = ()
 
     @property
     def meta(self) -> StateMetaInfo:
@@ -307,7 +311,7 @@ class TypeConversion:
 
     def compiler(self) -> Compiler:
         """Return a compiler for this conversion."""
-        return Compiler(self.choices, fills_columns=not self.new_names)
+        return Compiler(self.choices, fills_columns=not self.new_names, objects=self.objects)
 
     @property
     def identity(self) -> bytes:
@@ -322,8 +326,13 @@ class TypeConversion:
             sorted((path, sorted(names.items())) for path, names in choices.constants.items()),
             choices.last_access_ms,
             *([self.names, self.new_names] if self.names else []),
+            *((name, cls, *self._versions(name)) for name, cls in self.objects),
         )
         return repr(parts).encode()
+
+    def _versions(self, name: str) -> tuple[Any, ...]:
+        new = self.types.source
+        return self.before_types.find(name), self.types.find(name), None if new is None else new.serializable(name)
 
     def entries(self, header: KeyedHeader, batch: EntryBatch) -> EntryBatch:
         """Convert entries of this state. Errors name the key."""

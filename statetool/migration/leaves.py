@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import struct
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -48,7 +49,7 @@ def leaf_change(old: LogicalType, new: LogicalType) -> LeafChange | None:
     """
     match old, new:
         case Scalar(a), Scalar(b):
-            return _scalars(a, b)
+            return scalar_change(a, b)
         case Scalar(a), BigIntegerType() | BigDecimalType() if a in _BITS:
             return LeafChange("widen", same)
         case Scalar(a), DecimalType(precision, scale) if a in _BITS:
@@ -79,6 +80,31 @@ def leaf_change(old: LogicalType, new: LogicalType) -> LeafChange | None:
     return None
 
 
+def exact_number(value: Any, kind: str) -> Any:
+    """Return a number as one of another type.
+
+    Raises
+    ------
+    EncodeError
+        The type does not have this number.
+    """
+    if kind in _BITS:
+        whole = int(value) if isinstance(value, int) or (math.isfinite(value) and value == int(value)) else None
+        negative_zero = isinstance(value, float) and value == 0 and math.copysign(1, value) < 0
+        if whole is None or negative_zero or not -(1 << _BITS[kind]) <= whole < 1 << _BITS[kind]:
+            raise EncodeError(f"a value that does not fit {kind}: {value}")
+        return whole
+    try:
+        number = float(value)
+        kept = number if kind == "float64" else struct.unpack(">f", struct.pack(">f", number))[0]
+    except OverflowError as e:
+        raise EncodeError(f"a value that does not fit {kind}: {value}") from e
+    same_number = kept == value if isinstance(value, int) else struct.pack(">d", kept) == struct.pack(">d", value)
+    if not same_number:
+        raise EncodeError(f"a value that does not fit {kind}: {value}")
+    return kept
+
+
 def _epoch_millis(array: pa.Array) -> pa.Array:
     """Return timestamps as milliseconds since 1970.
 
@@ -96,6 +122,11 @@ def _epoch_millis(array: pa.Array) -> pa.Array:
     if any(pc.any(pc.not_equal(digits, 0)).as_py() for digits in below):
         raise EncodeError("a timestamp with digits below the millisecond")
     return millis
+
+
+def by_value(convert: Callable[[Any], Any]) -> Convert:
+    """Return the conversion of a column of texts or bytes, value by value; nulls stay."""
+    return lambda array: pa.array([None if v is None else convert(v) for v in array.to_pylist()], array.type)
 
 
 def strings_of_objects(array: pa.Array) -> pa.Array:
@@ -131,7 +162,12 @@ def _doubles(array: pa.Array) -> pa.Array:
     return pa.array(numbers, pa.float64())
 
 
-def _scalars(old: str, new: str) -> LeafChange | None:
+def scalar_change(old: str, new: str) -> LeafChange | None:
+    """Return the conversion of values of one scalar type to another, ``None`` if there is none."""
+    if old == "bool" and new in _BITS:
+        return LeafChange("retype", _cast(pa.int8()), "false becomes 0, true becomes 1")
+    if old in _BITS and new == "bool":
+        return LeafChange("narrow", _booleans, "0 becomes false, 1 becomes true; other numbers are refused")
     if old in _BITS and new in _BITS:
         return LeafChange("widen" if _BITS[old] <= _BITS[new] else "narrow", same)
     if old in _BITS and new in _MANTISSA:
@@ -153,6 +189,19 @@ def _cast(kind: pa.DataType) -> Convert:
             raise EncodeError(f"a value that does not fit {kind}: {e}") from e
 
     return convert
+
+
+def _booleans(array: pa.Array) -> pa.Array:
+    """Return the numbers 0 and 1 as booleans.
+
+    Raises
+    ------
+    EncodeError
+        Another number.
+    """
+    if not pc.all(pc.is_in(array, pa.array([0, 1, None], array.type))).as_py():
+        raise EncodeError("a number that is neither 0 nor 1 for a boolean")
+    return array.cast(pa.bool_())
 
 
 def _whole(array: pa.Array) -> pa.Array:

@@ -13,7 +13,9 @@ from statetool.serializers.avro.serializer import AvroSerializer
 from statetool.serializers.core.base import Serializer
 from statetool.serializers.core.opaque import OpaqueSerializer
 from statetool.serializers.kryo.graph import resolve_type
+from statetool.serializers.kryo.instance import KryoInstance
 from statetool.serializers.kryo.serializer import KryoSerializer
+from statetool.serializers.kryo.typed import is_object_text
 from statetool.serializers.messages import MessageSerializer
 from statetool.serializers.runtime import unwrap
 from statetool.serializers.typeutils.basic import to_decimal
@@ -35,7 +37,7 @@ NO_DEFAULT: Final = object()
 class TypeAtPath:
     """A type at one path of a value. ``schema`` is its Avro schema, ``named`` has the schemas that it refers to by name.
 
-    ``java`` is the Java type of a value that Kryo writes, and ``classes`` has the declarations of its class.
+    ``java`` is the Java type of a value that Kryo writes, ``kryo`` is the Kryo of the job, and ``classes`` has the declarations of its class.
     """
 
     logical: LogicalType
@@ -44,6 +46,7 @@ class TypeAtPath:
     named: Mapping[str, Any] = field(default_factory=dict)
     java: JavaType | None = None
     classes: TypeContext = NOTHING_DECLARED
+    kryo: KryoInstance | None = None
 
     @classmethod
     def of(cls, serializer: Serializer) -> TypeAtPath:
@@ -56,7 +59,13 @@ class TypeAtPath:
             named = named_schemas(schema)
             return cls(serializer.logical, None, _resolve(schema, named), named)
         if isinstance(serializer, KryoSerializer):
-            return cls(serializer.logical, serializer, java=serializer.java_type, classes=serializer.context)
+            return cls(
+                serializer.logical,
+                serializer,
+                java=serializer.java_type,
+                classes=serializer.context,
+                kryo=serializer.instance,
+            )
         return cls(serializer.logical, serializer)
 
     @property
@@ -92,6 +101,16 @@ class TypeAtPath:
         if self.serializer is None:
             return self.java is not None and (self.is_object or self._is_undeclared(self.java))
         return is_text_only(self.serializer)
+
+    @property
+    def is_object_text(self) -> bool:
+        """Whether values are JSON text of objects whose classes only the values tell."""
+        return self.java is not None and self.kryo is not None and is_object_text(self.java, self.logical, self.kryo)
+
+    @property
+    def is_java_serialized(self) -> bool:
+        """Whether values are the bytes of Java serialization."""
+        return self.java is not None and self.kryo is not None and self.kryo.by_java(self.java.name)
 
     @property
     def is_object(self) -> bool:
@@ -144,7 +163,7 @@ class TypeAtPath:
             entry = self._entry(name)
             return TypeAtPath(logical, None, None if entry is None else _resolve(entry["type"], self.named), self.named)
         if self.java is not None:
-            return TypeAtPath(logical, java=self._java_field(name), classes=self.classes)
+            return TypeAtPath(logical, java=self._java_field(name), classes=self.classes, kryo=self.kryo)
         if self.serializer is None:
             return TypeAtPath(logical)
         child = dict(self.serializer.children()).get(name)
@@ -191,7 +210,7 @@ class TypeAtPath:
     def _child(self, index: int, logical: LogicalType) -> TypeAtPath:
         if self.java is not None:
             part = self.java.args[index] if index < len(self.java.args) else None
-            return TypeAtPath(logical, java=part, classes=self.classes)
+            return TypeAtPath(logical, java=part, classes=self.classes, kryo=self.kryo)
         children = () if self.serializer is None else self.serializer.children()
         if index < len(children) and unwrap(children[index][1]).logical == logical:
             return TypeAtPath.of(children[index][1])

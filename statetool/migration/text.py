@@ -6,7 +6,7 @@ import base64
 import binascii
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from statetool.entries.joined_headers import meta_bytes
 from statetool.errors import OptionError, UnknownNameError, suggest
@@ -16,6 +16,9 @@ from statetool.migration.plan import MigrationPlan, StateMigration, migration_of
 from statetool.snapshot.inventory import Inventory
 from statetool.sql_plans.aggregates import RowNames
 from statetool.types.declared import TypeContext
+
+#: The reason against a plan without the new job's classes.
+_OBJECTS: Final = "its values have objects whose new classes no plan stores: migrate with --to and --jar-b"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +68,7 @@ def _state_record(state: StateMigration) -> dict[str, Any]:
         "constants": {path: dict(names) for path, names in choices.constants.items()},
         "last_access_ms": choices.last_access_ms,
         **({"columns": {"before": dict(names), "after": dict(state.conversion.new_names)}} if names else {}),
+        **({"objects": [name for name, _ in state.conversion.objects]} if state.conversion.objects else {}),
         "target": base64.b64encode(state.conversion.after).decode(),
     }
 
@@ -128,6 +132,9 @@ def read_plan(record: Mapping[str, Any], inventory: Inventory) -> MigrationPlan:
     refused = [str(text) for text in record.get("refused", ())]
     for entry in record["states"]:
         written = _parse_state(entry)
+        if entry.get("objects"):
+            refused.append(f"{written.uid}.{written.state}: {_OBJECTS}")
+            continue
         operator = inventory.operator(written.uid)
         metas = (
             {n: m for n, (_, m) in operator.keyed_states.items()}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -13,6 +14,12 @@ from tests.support.flink.machine import FlinkMachine
 from tests.support.flink.remedies import ACROSS, MENDED, Remedied, remedied
 
 pytestmark = pytest.mark.full
+#: Suites of changed classes, and their pairs whose values no class of the new job holds.
+_CONVERTED: Final = ("changed-classes", "java-serialized")
+_DROPPED: Final = {
+    "changed-KryoClassToRecord", "changed-KryoEnumLost", "changed-KryoShapeGone", "changed-Lost", "changed-PojoEnumLost", "changed-Zoo:Bat",
+    "serialized-LostConstant", "serialized-NoMore", "serialized-WithoutConstructor",
+}  # fmt: skip
 
 
 def test_flink_does_with_each_pair_what_the_table_says(flink: FlinkMachine, tmp_path: Path) -> None:
@@ -51,6 +58,8 @@ def test_flink_restores_what_the_suggested_commands_write(flink: FlinkMachine, t
     )
     assert _unmended(found) == []
     assert sum(r.result != "empty" for r in found) > 25  # about half of the refused pairs are tried on one backend
+    dropped = {r.pair for r in found if r.suite in _CONVERTED and r.result == "empty"}
+    assert {p for p in dropped if not p.startswith("changed-PojoObjectGone")} <= _DROPPED
 
 
 @pytest.mark.since(2, 0)

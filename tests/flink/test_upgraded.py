@@ -21,8 +21,8 @@ pytestmark = pytest.mark.full
 _RETYPED: Final = ("class-KryoRetyped",)
 #: A pair whose job leaves a record to Kryo. Without a savepoint of the new job, it is taken for a POJO.
 _LEFT_TO_KRYO: Final = "changed-KryoClassToRecord"
-#: Suites whose old and new classes both exist. Values of Java serialization and messages are left out, because statetool converts them to no
-#: other type: ``check`` refuses them by name, and ``test_pairs`` runs the commands that it prints. Those with libraries have a test of their own.
+#: Suites whose old and new classes both exist. Values of Java serialization and messages are left out, because statetool converts few of
+#: them to another type: ``check`` refuses the others by name, and ``test_pairs`` runs the commands that it prints. Those with libraries have a test of their own.
 _CHANGED: Final = [
     s
     for s in SUITES

@@ -260,7 +260,9 @@ def test_steps_say_what_they_cost() -> None:
     ]
     assert steps(flink.DOUBLE, flink.FLOAT) == [("value", "narrow", True)]
     assert steps(flink.LONG, flink.DOUBLE) == [("value", "narrow", True)]
-    assert steps(flink.BOOLEAN, flink.INT) == [("value", "impossible", False)]
+    assert steps(flink.BOOLEAN, flink.INT) == [("value", "retype", False)]
+    assert steps(flink.INT, flink.BOOLEAN) == [("value", "narrow", True)]
+    assert steps(flink.BOOLEAN, flink.DOUBLE) == [("value", "impossible", False)]
     colors = flink.enum("com.acme.Color", ["RED", "PINK"]), flink.enum("com.acme.Color", ["RED", "BLUE"])
     assert steps(*colors) == [("value", "constants", True)]
     assert steps(*colors, constants={"value": {"PINK": "BLUE"}}) == [("value", "constants", False)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from statetool.compatibility.verdicts import CheckWarning, Level, Resolution, combine
+from statetool.compatibility.verdicts import CheckWarning, Level, Remedy, Resolution, combine, migration_remedy
 from statetool.io.java_streams.reader import JavaClass
 from statetool.types.serializable import SerializableClass
 
@@ -17,6 +17,7 @@ _EXTERNALIZABLE: Final = 0x04
 _ENUM: Final = 0x10
 _OBJECTS: Final = "[L"
 _OBJECT: Final = "Ljava/lang/Object;"
+_CONVERT: Final = "Write a copy of the snapshot in which the values have the class of the new job."
 _KEEP: Final = "Keep the former class, or write a copy of the snapshot in which the values have another type."
 
 
@@ -38,7 +39,7 @@ def resolve_java_class(
         return Resolution(Level.AS_IS)
     if new is None:
         return _unknown(stream, "its class is not in the jar")
-    if failed := _failure(stream, constants, new):
+    if failed := java_failure(stream, constants, new):
         text, remedy = failed
         return Resolution.because(Level.INCOMPATIBLE, f"Java serialization wrote {stream.name}: {text}.", remedy)
     if stream.flags & _ENUM:
@@ -46,7 +47,9 @@ def resolve_java_class(
     return combine(_values(stream, new, is_same=is_same))
 
 
-def _failure(stream: JavaClass, constants: Iterable[str], new: SerializableClass) -> tuple[str, str] | None:
+def java_failure(
+    stream: JavaClass, constants: Iterable[str], new: SerializableClass
+) -> tuple[str, Remedy | str] | None:
     """Return the reason why the new job cannot read values, and the remedy."""
     if stream.flags & _ENUM or new.is_enum:
         if not (stream.flags & _ENUM and new.is_enum):
@@ -62,12 +65,15 @@ def _failure(stream: JavaClass, constants: Iterable[str], new: SerializableClass
     if new.uid not in (None, stream.suid) and not new.is_record:
         text = f"the values have serialVersionUID {stream.suid}, the class of the new job has {new.uid}"
         declaration = f"private static final long serialVersionUID = {stream.suid}L"
-        return text, f"Add this field to the class of the new job: {declaration}."
+        keep = f"Add this field to the class of the new job: {declaration}."
+        return text, migration_remedy(_CONVERT, keep)
     retyped = [
         name for name, (code, now) in _common(stream, new).items() if code != now[0] and {code, now[0]} - {*_OBJECTS}
     ]
     if retyped:
-        return f"the type of {', '.join(retyped)} differs in the class of the new job", _KEEP
+        return f"the type of {', '.join(retyped)} differs in the class of the new job", migration_remedy(
+            _CONVERT, "Keep the former class."
+        )
     if new.without_constructor:
         remedy = f"Add a constructor without parameters to {new.without_constructor}."
         return (
@@ -85,7 +91,7 @@ def _values(stream: JavaClass, new: SerializableClass, *, is_same: bool) -> Iter
         return
     if new.has_own_code or stream.flags & _EXTERNALIZABLE:
         yield _unknown(stream, "its methods read the values")
-    types = _types(stream)
+    types = types_in(stream)
     # A field of type Object takes every object.
     retyped = [name for name, (_, now) in _common(stream, new).items() if now not in (types[name], _OBJECT)]
     if retyped:
@@ -93,7 +99,7 @@ def _values(stream: JavaClass, new: SerializableClass, *, is_same: bool) -> Iter
     now = [name for name, _ in new.fields]
     yield from _changed(stream, "", [n for n in types if n not in now], [n for n in now if n not in types])
     if not new.is_record:
-        before = _superclasses(stream, new.superclasses[-1:])
+        before = superclasses_in(stream, new.superclasses[-1:])
         lost = [n for n in before if n not in new.superclasses]
         added = [n for n in new.superclasses if n not in before]
         if [n for n in before if n not in lost] != [n for n in new.superclasses if n not in added]:
@@ -110,7 +116,7 @@ def _changed(stream: JavaClass, what: str, lost: list[str], added: list[str]) ->
         yield Resolution.because(Level.AS_IS, text, None, CheckWarning(kind="may_change", message=text))
 
 
-def _superclasses(stream: JavaClass, last: tuple[str, ...]) -> list[str]:
+def superclasses_in(stream: JavaClass, last: tuple[str, ...]) -> list[str]:
     """Return the serializable superclasses in a stream, up to one that the jar of the new job does not have."""
     found: list[str] = []
     above = stream.parent
@@ -120,7 +126,7 @@ def _superclasses(stream: JavaClass, last: tuple[str, ...]) -> list[str]:
     return found
 
 
-def _types(stream: JavaClass) -> dict[str, str]:
+def types_in(stream: JavaClass) -> dict[str, str]:
     """Return the descriptors of the fields in a stream."""
     signatures = iter(stream.signatures)
     return {name: next(signatures, "") if code in _OBJECTS else code for code, name in stream.fields}

@@ -10,7 +10,7 @@ from statetool.io.java_streams.reader import JavaClass
 from statetool.serializers.kryo.classes import ClassTable
 from statetool.serializers.kryo.codecs import jackson, libraries, messages, scala
 from statetool.serializers.kryo.codecs.thrift import ThriftReader
-from statetool.serializers.kryo.model import COLLECTIONS, LIST_LIKE, MAP_LIKE
+from statetool.serializers.kryo.model import COLLECTIONS, LIST_LIKE, MAP_LIKE, Obj
 from statetool.serializers.kryo.registry import Registry
 from statetool.serializers.kryo.values import Args
 from statetool.serializers.kryo.wire import Generation
@@ -55,6 +55,8 @@ class KryoInstance:
         self.thrift = ThriftReader(self.classes.find)
         #: Called with the class and the value of each object that was read.
         self.watch: Callable[[str, Any], None] | None = None
+        #: Called with each object that becomes JSON text.
+        self.on_object: Callable[[Obj], None] | None = None
         #: Results cached per class when reading: reader of the body, fields in wire order, whether it has references.
         self.readers: dict[str, Callable[[Any, Args], Any]] = {}
         self.fields: dict[tuple[str, Args], list[tuple[str, JavaType]]] = {}

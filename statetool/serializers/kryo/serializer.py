@@ -34,6 +34,7 @@ from statetool.serializers.kryo.typed import (
     HierarchyView,
     RecordView,
     View,
+    holds_text,
     object_or_null,
     plain_or_null,
     view_of,
@@ -125,6 +126,16 @@ class KryoSerializer(Serializer):
             self._kryo.watch = met
 
     @property
+    def instance(self) -> KryoInstance | None:
+        """The Kryo of the job, ``None`` if values stay bytes."""
+        return self._kryo
+
+    @property
+    def holds_objects(self) -> bool:
+        """Whether values have objects whose classes only the values tell, or that Java serialization writes."""
+        return self.is_java_serialized or (self._view is not None and holds_text(self._view))
+
+    @property
     def java_classes(self) -> Mapping[str, JavaClass]:
         """Classes of the Java streams inside the values that were read so far, by name."""
         return {} if self._kryo is None else self._kryo.java_classes
@@ -168,7 +179,13 @@ class KryoSerializer(Serializer):
     def declarations(self) -> tuple[ClassDeclaration, ...]:
         if self._kryo is None or self.is_java_serialized:
             return ()
-        return self.context.within(self.type_class)
+        found: dict[str, ClassDeclaration] = {}
+        kinds = [JavaType(self.type_class, self._kind.args)]
+        while kinds:
+            kind = kinds.pop()
+            found |= {c.name: c for c in self.context.within(kind.name)}
+            kinds += kind.args
+        return tuple(found.values())
 
     def decode(self, c: Cursor) -> Any:
         if self._view is None or self._kryo is None:

@@ -147,6 +147,8 @@ class _TextView(View):
         self._kryo = kryo
 
     def plain(self, obj: Obj) -> Any:
+        if self._kryo.on_object is not None:
+            self._kryo.on_object(obj)
         return text.to_text(obj, self._kryo)
 
     def object(self, value: Any) -> Obj:
@@ -364,3 +366,23 @@ class HierarchyView(View):
             raise EncodeError(f"{cls!r} is not {self._name} nor a declared subclass of it")
         row = dict(zip(self._columns, parts, strict=True))
         return view.object(tuple(row[self._column(cls, n, v.logical)] for n, v in view.views.items()))
+
+
+def holds_text(view: View) -> bool:
+    """Return True if a value, or a part of it, is JSON text of an object whose class only the value tells."""
+    match view:
+        case _TextView():
+            return True
+        case _ListView() | _OptionalView():
+            return holds_text(view._element)
+        case _MapView():
+            return any(map(holds_text, view._parts))
+        case RecordView() | HierarchyView():
+            return any(map(holds_text, view.views.values()))
+    return False
+
+
+def is_object_text(kind: JavaType, logical: LogicalType, kryo: KryoInstance) -> bool:
+    """Return True if values of a type are JSON text of objects: also inside their own class, where they are no struct."""
+    view = view_of(kind, kryo)
+    return logical == Scalar("string") and (isinstance(view, _TextView) or view.logical != logical)
