@@ -23,8 +23,9 @@ from statetool.saving.carry import FileCarrier, find_references
 from statetool.saving.composition import Composition, Runner, SourceOperator, StreamWriteTask
 from statetool.saving.grafts import check_readable
 from statetool.saving.named_files import NamedFileCopies
+from statetool.saving.operator_plan import PlannedOperator
 from statetool.saving.overlap import check_outside
-from statetool.saving.plan import PlannedOperator, plan_composition
+from statetool.saving.plan import plan_composition
 from statetool.saving.publish import Publication, StagedFile, Staging
 from statetool.saving.streams.keyed import CANONICAL_TAG
 from statetool.saving.streams.output import NewStream
@@ -53,9 +54,9 @@ class PlannedSnapshot:
     release: Target
 
     @property
-    def jobs(self) -> list[StreamWriteTask]:
-        """The jobs that write streams."""
-        return [job for p in self.operators for job in p.jobs]
+    def tasks(self) -> list[StreamWriteTask]:
+        """The tasks that write streams."""
+        return [task for p in self.operators for task in p.tasks]
 
     @property
     def grafts(self) -> dict[str, SourceOperator]:
@@ -108,7 +109,7 @@ def rehearse_composition(
     """Do everything that :func:`write_composition` does, except for writing; errors as there."""
     from statetool.saving.rehearsal import rehearse  # only dry runs need it
 
-    rehearse(check_composition(composition, target, release, runner, take_over=take_over).jobs, runner, target)
+    rehearse(check_composition(composition, target, release, runner, take_over=take_over).tasks, runner, target)
 
 
 def check_composition(
@@ -163,11 +164,11 @@ def write_composition(
         staging = publication.staging
         staged = named.copy()
         carried = {o.operator_id: o for o in _carry(plan, runner, staging, staged)}
-        results = iter(runner.run(plan.jobs, staging))
+        results = iter(runner.run(plan.tasks, staging))
         for p in plan.operators:
             # Finished subtasks hold no state: they have neither keys nor tables.
             finished = {s.index for s in p.old.subtasks if s.finished} if p.old is not None else set()
-            streams = [stream for _ in p.jobs for stream in next(results) if stream.subtask not in finished]
+            streams = [stream for _ in p.tasks for stream in next(results) if stream.subtask not in finished]
             staged += [file for s in streams for file in s.files]
             written = _write(p, None if p.old is None else carried[p.old.operator_id], streams)
             carried[written.operator_id] = written
@@ -265,8 +266,8 @@ def _check_serializers(
         check_readable(by_id[state.operator_id], state, release)
     for p in planned:
         try:
-            for job in p.jobs:
-                new = job.streams.parsed
+            for task in p.tasks:
+                new = task.streams.parsed
                 check_available(new.key if isinstance(new, KeyedHeader) else None, new.states, release)
         except UnsupportedError as error:
             raise error.at(operator=p.uid) from None

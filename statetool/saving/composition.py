@@ -207,8 +207,8 @@ class Runner(Protocol):
         """Return the schemas of a bootstrap's tables and its timer services."""
         ...
 
-    def run(self, jobs: Sequence[StreamWriteTask], staging: Staging) -> list[list[NewStream]]:
-        """Write the streams of each job."""
+    def run(self, tasks: Sequence[StreamWriteTask], staging: Staging) -> list[list[NewStream]]:
+        """Write the streams of each task."""
         ...
 
     def copy_all(self, streams: Sequence[Stream], staging: Staging) -> list[StagedFile]:

@@ -79,26 +79,26 @@ class LocalRunner:
         timers = _checked(bootstrap.timers)
         return TableSchema(schema=schema, timers=timers.schema, services=services_of(timers))
 
-    def run(self, jobs: Sequence[StreamWriteTask], staging: Staging) -> list[list[NewStream]]:
-        """Write the streams of each job, one job after the other."""
-        return [self._run(job, staging) for job in jobs]
+    def run(self, tasks: Sequence[StreamWriteTask], staging: Staging) -> list[list[NewStream]]:
+        """Write the streams of each task, one task after the other."""
+        return [self._run(task, staging) for task in tasks]
 
-    def _run(self, job: StreamWriteTask, staging: Staging) -> list[NewStream]:
-        streams = job.streams
+    def _run(self, task: StreamWriteTask, staging: Staging) -> list[NewStream]:
+        streams = task.streams
         if isinstance(streams, UnshuffledStreams):
             return list(in_threads(streams.writer(staging), streams.subtasks, self.threads))
         with Spill() as spill:
             if isinstance(streams, KeyedStreams):
-                write = self._keyed(spill, streams, job, staging)
+                write = self._keyed(spill, streams, task, staging)
             else:
-                write = self._elements(spill, streams, job, staging)
+                write = self._elements(spill, streams, task, staging)
             return list(in_threads(write, streams.subtasks, self.threads))
 
     def _elements(
-        self, spill: Spill, streams: ElementStreams, job: StreamWriteTask, staging: Staging
+        self, spill: Spill, streams: ElementStreams, task: StreamWriteTask, staging: Staging
     ) -> Callable[[int], NewStream]:
         """Partition the elements of tables, and return the function that writes the stream of a subtask."""
-        self._deal(spill, streams.prefix, _encode(_batches(job.tables)), self.threads)
+        self._deal(spill, streams.prefix, _encode(_batches(task.tables)), self.threads)
         segments = spill.segments()
 
         def write(subtask: int) -> NewStream:
@@ -108,7 +108,7 @@ class LocalRunner:
         return write
 
     def _keyed(
-        self, spill: Spill, streams: KeyedStreams, job: StreamWriteTask, staging: Staging
+        self, spill: Spill, streams: KeyedStreams, task: StreamWriteTask, staging: Staging
     ) -> Callable[[int], NewStream]:
         """Partition entries of small tables and of datasets, and carried entries that change their key groups.
 
@@ -117,12 +117,12 @@ class LocalRunner:
         subtasks = max(1, len(streams.subtasks))
         large: list[tuple[pa.Table, RowEncoder]] = []
         small: list[tuple[Any, RowEncoder]] = []
-        for data, recipe in job.tables:
+        for data, recipe in task.tables:
             assert isinstance(recipe, RowEncoder)
             in_memory = isinstance(data, pa.Table) and comes_in_portions(data, subtasks)
             (large if in_memory else small).append((data, recipe))
         rows = TablesInPortions(large, streams.max_parallelism, self.threads)
-        staying, moving = _separate(job.kept, streams)
+        staying, moving = _separate(task.kept, streams)
         self._deal(spill, streams.prefix, chain(moving, _encode(_batches(small))), self.threads, streams.lists)
         others = spill.segments()
         gatherer = streams.gatherer(self._memory_bytes)

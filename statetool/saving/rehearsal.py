@@ -54,21 +54,21 @@ class _CountedOutput(StagedOutput):
         return self._size_bytes
 
 
-def rehearse(jobs: Iterable[StreamWriteTask], runner: Runner, target: str) -> None:
-    """Run the jobs that encode, and read the first entries of the others; errors as for the write itself."""
+def rehearse(tasks: Iterable[StreamWriteTask], runner: Runner, target: str) -> None:
+    """Run the tasks that encode, and read the first entries of the others; errors as for the write itself."""
     encoding: list[StreamWriteTask] = []
-    for job in jobs:
-        if _encodes(job):
-            encoding.append(job)
+    for task in tasks:
+        if _encodes(task):
+            encoding.append(task)
             continue
-        for entries in job.kept[:1]:
+        for entries in task.kept[:1]:
             with closing(cast("Generator[object]", entries.batches())) as batches:
                 next(batches, None)
     runner.run(encoding, Rehearsal(target, "dry-run"))
 
 
-def _encodes(job: StreamWriteTask) -> bool:
+def _encodes(task: StreamWriteTask) -> bool:
     """Return True if new bytes are made from values, or keys are hashed by a formula that was proved on a sample."""
-    if job.tables or isinstance(job.streams, CatchUpStreams | ElementStreams):
+    if task.tables or isinstance(task.streams, CatchUpStreams | ElementStreams):
         return True
-    return any(isinstance(e, CarriedEntries) and bool(e.conversions or e.formula) for e in job.kept)
+    return any(isinstance(e, CarriedEntries) and bool(e.conversions or e.formula) for e in task.kept)

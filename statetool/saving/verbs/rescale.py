@@ -12,7 +12,7 @@ from statetool.formats.metadata.handles import streams_of
 from statetool.java.hashing.formulas import HashFormula
 from statetool.java.hashing.prove import KeyProof
 from statetool.saving.composition import OperatorChange
-from statetool.saving.plan import check_moves, needs_move, prove_moves
+from statetool.saving.plan_checks import check_moves, needs_move, prove_moves
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.operator import OperatorInventory
 from statetool.types.operators import OperatorRecord, describe_operators

@@ -55,7 +55,7 @@ from statetool.spark.write.run_files import RunFile, run_folder
 if TYPE_CHECKING:
     from statetool.saving.composition import Streams
 
-#: Runs in the shuffle: ``slot`` numbers the subtasks of all jobs, ``place`` orders the runs of a slot. A run is ``data``, or stored in ``file``, in
+#: Runs in the shuffle: ``slot`` numbers the subtasks of all writes, ``place`` orders the runs of a slot. A run is ``data``, or stored in ``file``, in
 #: which ``starts`` then are positions. ``kept`` describes entries of the base that the task of the slot reads (pickled).
 _RUNS: Final = pa.schema(
     [
@@ -109,37 +109,37 @@ class SparkRunner:
         rows = [r.asDict() for r in timers.select(*names).distinct().collect()] if names else [{}]
         return TableSchema(schema=schema, timers=arrow_schema(timers), services=check_services(rows))
 
-    def run(self, jobs: Sequence[StreamWriteTask], staging: Staging) -> list[list[NewStream]]:
-        """Write the streams of all jobs: small jobs on the driver, the others in tasks."""
-        sizes = [size_here(job) for job in jobs]
+    def run(self, writes: Sequence[StreamWriteTask], staging: Staging) -> list[list[NewStream]]:
+        """Write the streams of all writes: small writes on the driver, the others in tasks."""
+        sizes = [size_here(write) for write in writes]
         if sum(s for s in sizes if s is not None) > local_limit(self.spark):
-            sizes = [None] * len(jobs)
-        on_driver = iter(LocalRunner().run([j for j, s in zip(jobs, sizes, strict=True) if s is not None], staging))
-        in_tasks = iter(self._run_tasks([j for j, s in zip(jobs, sizes, strict=True) if s is None], staging))
+            sizes = [None] * len(writes)
+        on_driver = iter(LocalRunner().run([j for j, s in zip(writes, sizes, strict=True) if s is not None], staging))
+        in_tasks = iter(self._run_tasks([j for j, s in zip(writes, sizes, strict=True) if s is None], staging))
         return [next(in_tasks if size is None else on_driver) for size in sizes]
 
-    def _run_tasks(self, jobs: Sequence[StreamWriteTask], staging: Staging) -> list[list[NewStream]]:
-        """Write the streams of jobs in tasks."""
-        unshuffled = [(i, s) for i, job in enumerate(jobs) if isinstance(s := job.streams, UnshuffledStreams)]
+    def _run_tasks(self, writes: Sequence[StreamWriteTask], staging: Staging) -> list[list[NewStream]]:
+        """Write the streams of writes in tasks."""
+        unshuffled = [(i, s) for i, write in enumerate(writes) if isinstance(s := write.streams, UnshuffledStreams)]
         parts = [(i, s.of_subtask(n)) for i, s in unshuffled for n in s.subtasks]
-        written: list[list[NewStream]] = [[] for _ in jobs]
+        written: list[list[NewStream]] = [[] for _ in writes]
         results = run_tasks(self.spark, partial(_write_part, staging=staging), [part for _, part in parts])
         for (i, _), stream in zip(parts, results, strict=True):
             written[i].append(stream)
-        shuffled = [i for i, job in enumerate(jobs) if not isinstance(job.streams, UnshuffledStreams)]
-        for i, streams in zip(shuffled, self._shuffle_streams([jobs[i] for i in shuffled], staging), strict=True):
+        shuffled = [i for i, write in enumerate(writes) if not isinstance(write.streams, UnshuffledStreams)]
+        for i, streams in zip(shuffled, self._shuffle_streams([writes[i] for i in shuffled], staging), strict=True):
             written[i] = streams
         return written
 
-    def _shuffle_streams(self, jobs: Sequence[StreamWriteTask], staging: Staging) -> list[list[NewStream]]:
-        """Write the streams of jobs in one shuffle; a slot is the index of a subtask among those of all jobs."""
-        streams = [s for job in jobs if not isinstance(s := job.streams, UnshuffledStreams)]
+    def _shuffle_streams(self, writes: Sequence[StreamWriteTask], staging: Staging) -> list[list[NewStream]]:
+        """Write the streams of writes in one shuffle; a slot is the index of a subtask among those of all writes."""
+        streams = [s for write in writes if not isinstance(s := write.streams, UnshuffledStreams)]
         firsts = list(accumulate((max(s.subtasks, default=-1) + 1 for s in streams), initial=0))
         streams_by_slot = list(zip(firsts, streams, strict=False))
-        written: list[list[NewStream]] = [[] for _ in jobs]
+        written: list[list[NewStream]] = [[] for _ in writes]
         slots = sum(len(s.subtasks) for s in streams)
         with run_folder(self.spark) as folder:
-            frames = self._frames_of_runs(jobs, streams_by_slot, folder)
+            frames = self._frames_of_runs(writes, streams_by_slot, folder)
             if slots and frames:
                 partitions = min(slots, max(_LEAST_PARTITIONS, 4 * self.parallelism))
                 runs = _shuffle(reduce(lambda a, b: a.unionAll(b), frames), partitions)
@@ -157,17 +157,17 @@ class SparkRunner:
         return written
 
     def _frames_of_runs(
-        self, jobs: Sequence[StreamWriteTask], streams_by_slot: Sequence[tuple[int, Streams]], folder: str | None
+        self, writes: Sequence[StreamWriteTask], streams_by_slot: Sequence[tuple[int, Streams]], folder: str | None
     ) -> list[Any]:
         """Return DataFrames of the runs of base entries, and of each table; the runs are stored in the folder, if any."""
         frames = []
-        tasks = tasks_by_size([(i, k) for i, job in enumerate(jobs) for k in job.kept])
+        tasks = tasks_by_size([(i, k) for i, write in enumerate(writes) for k in write.kept])
         slots = [first + n for first, s in streams_by_slot for n in s.kept_bytes]
         if tasks or slots:
             items = [*map(pickle.dumps, tasks), *([_EMPTY_RUNS] if slots else [])]
             dealer = _carried_dealer(streams_by_slot, slots, folder)
             frames.append(stages_of_items(items, dealer, _RUNS).frame(self.spark))
-        tables = ((i, *table) for i, job in enumerate(jobs) for table in job.tables)
+        tables = ((i, *table) for i, write in enumerate(writes) for table in write.tables)
         for number, (i, data, recipe) in enumerate(tables, start=1):
             first, streams = streams_by_slot[i]
             target = RunTarget(streams, first, folder)
@@ -201,19 +201,19 @@ def _write_part(streams: UnshuffledStreams, staging: Staging) -> NewStream:
     return streams.write(streams.subtasks[0], staging)
 
 
-def size_here(job: StreamWriteTask) -> int | None:
-    """Return the bytes that a job reads; ``None`` if it reads a DataFrame or a dataset."""
-    if isinstance(job.streams, UnshuffledStreams):
-        return job.streams.size_bytes
-    tables = [data for data, _ in job.tables]
+def size_here(write: StreamWriteTask) -> int | None:
+    """Return the bytes that a write reads; ``None`` if it reads a DataFrame or a dataset."""
+    if isinstance(write.streams, UnshuffledStreams):
+        return write.streams.size_bytes
+    tables = [data for data, _ in write.tables]
     if not all(isinstance(data, pa.Table) for data in tables):
         return None
     of_tables = sum(int(data.nbytes) for data in tables)
-    return sum(k.size_bytes for k in job.kept) + sum(job.streams.kept_bytes.values()) + of_tables
+    return sum(k.size_bytes for k in write.kept) + sum(write.streams.kept_bytes.values()) + of_tables
 
 
 def tasks_by_size(kept: Sequence[tuple[int, Kept]]) -> list[list[tuple[int, int, Kept]]]:
-    """Distribute ``(job, base entries)`` to tasks of about the same size, as ``(index among all, job, base entries)``."""
+    """Distribute ``(write, base entries)`` to tasks of about the same size, as ``(index among all, write, base entries)``."""
     tasks: list[list[tuple[int, int, Kept]]] = []
     bytes_left = 0
     for place, (index, entries) in enumerate(kept):
@@ -368,7 +368,7 @@ def _or_error(batches: Rows) -> Rows:
 
 
 def _gatherer(streams_by_slot: Sequence[tuple[int, Streams]], staging: Staging) -> Callable[[Rows], Rows]:
-    """Return the task function that writes runs as streams; ``streams_by_slot`` pairs each job's first slot with its streams."""
+    """Return the task function that writes runs as streams; ``streams_by_slot`` pairs each write's first slot with its streams."""
 
     def run(batches: Rows) -> Rows:
         begin_task()
@@ -392,7 +392,7 @@ def _gatherer(streams_by_slot: Sequence[tuple[int, Streams]], staging: Staging) 
 
 
 def _job_of(slot: int, streams_by_slot: Sequence[tuple[int, Streams]]) -> int:
-    """Return the index of the job that a slot belongs to."""
+    """Return the index of the write that a slot belongs to."""
     return max(i for i, (first, s) in enumerate(streams_by_slot) if first <= slot and len(s.subtasks))
 
 

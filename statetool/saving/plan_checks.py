@@ -1,0 +1,137 @@
+"""Changes of operators that are refused, and whether keys can move."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from statetool.errors import OptionError, StatetoolError, UnknownNameError, UnsupportedError, suggest
+from statetool.formats.metadata import OperatorState, SnapshotMetadata
+from statetool.java.hashing.formulas import HashFormula
+from statetool.java.hashing.prove import KeyProof, prove_hashes
+from statetool.saving.composition import OperatorChange
+from statetool.snapshot.operator import OperatorInventory
+
+
+def check_change(operator: OperatorInventory, old: OperatorState, change: OperatorChange) -> None:
+    """Refuse changes that exclude each other, or that the tasks of an operator do not allow because they have finished.
+
+    Raises
+    ------
+    OptionError, UnsupportedError
+    """
+    edited = bool(change.elements or change.added) or change.coordinator is not None
+    if change.filter is not None and (change.bootstraps or change.added):
+        raise OptionError(
+            "keys cannot be erased while states of the operator get new values",
+            hint="write two savepoints, one after the other",
+        )
+    if old.fully_finished and (change.bootstraps or edited):
+        raise OptionError(f"operator {operator.label.display!r} had finished: Flink restores no state of it")
+    if (change.bootstraps or edited) and any(s.finished for s in old.subtasks):
+        raise UnsupportedError(
+            "some subtasks have finished and hold no state",
+            hint="let the job finish, or take a savepoint before it does",
+        )
+
+
+def check_names(
+    operator: OperatorInventory,
+    label: str,
+    change: OperatorChange,
+    keyed_gone: Collection[str],
+    elements_gone: Collection[str],
+) -> None:
+    """Refuse names of unknown states, and two states with the same name.
+
+    Parameters
+    ----------
+    keyed_gone, elements_gone
+        States that are left out or replaced.
+
+    Raises
+    ------
+    UnknownNameError, OptionError
+        A state does not exist, or two states would have one name.
+    """
+    known = {*operator.keyed_states, *operator.operator_states}
+    for name in (*change.dropped_states, *change.renames, *change.elements, *change.conversions):
+        if name not in known:
+            raise UnknownNameError(f"operator {label!r} has no state {name!r}", hint=suggest(name, known))
+    in_both = operator.keyed_states.keys() & operator.operator_states.keys()
+    for name in in_both & {*change.dropped_states, *change.renames, *change.conversions}:
+        raise OptionError(
+            f"operator {label!r} has a keyed state and an operator state {name!r}: the name is ambiguous",
+            hint="bootstrap the one that changes with its new values",
+        )
+    for name in change.renames:
+        if name in (keyed_gone if name in operator.keyed_states else elements_gone):
+            raise OptionError(
+                f"state {name!r} cannot be both renamed and dropped or replaced", hint="give it one change"
+            )
+    stay = known.difference(keyed_gone, elements_gone, change.renames)
+    for name in change.renames.values():
+        if name in stay or list(change.renames.values()).count(name) > 1:
+            raise OptionError(f"operator {label!r} would have two states {name!r}")
+
+
+def needs_move(operator: OperatorState, max_parallelism: int, parallelism: int) -> bool:
+    """Return True if keys move to other key groups, or key groups to other subtasks."""
+    return (max_parallelism, parallelism) != (operator.max_parallelism, operator.parallelism)
+
+
+def check_moves(
+    metadata: SnapshotMetadata, operator: OperatorInventory, max_parallelism: int, parallelism: int
+) -> None:
+    """Refuse state that cannot move to other key groups or subtasks.
+
+    Raises
+    ------
+    UnsupportedError
+        Key groups or subtasks change, and the operator has in-flight data, custom raw state, or finished subtasks.
+    """
+    state = operator.state
+    if not needs_move(state, max_parallelism, parallelism):
+        return
+    stops = "stop the job with a savepoint (flink stop) and use that: it holds no such data"
+    for other in metadata.operators:
+        if any(s.input_channels or s.output_channels for s in other.subtasks):
+            raise UnsupportedError(
+                "the checkpoint is unaligned: its in-flight records belong to the old key groups", hint=stops
+            ).at(operator=other.uid or other.operator_id)
+    keyed = any(s.managed_keyed is not None for s in state.subtasks)
+    for s in state.subtasks:
+        if s.index >= parallelism and s.raw_operator is not None:
+            raise UnsupportedError(
+                f"raw operator state of subtask {s.index}, which is one too many for parallelism {parallelism}",
+                hint="keep the parallelism, at least the number of subtasks that hold such state",
+            ).at(operator=operator.label)
+        if s.finished and (keyed or parallelism != state.parallelism):
+            raise UnsupportedError(
+                f"subtask {s.index} had finished, so its state cannot be redistributed", hint=stops
+            ).at(operator=operator.label)
+        if s.index in operator.keyed.own_raw_subtasks:
+            raise UnsupportedError(
+                "raw keyed state without timers: only the operator that wrote it can redistribute it",
+                hint="keep the max parallelism and parallelism of the operator",
+            ).at(operator=operator.label)
+
+
+def prove_moves(operator: OperatorInventory, max_parallelism: int, declared: HashFormula) -> KeyProof:
+    """Return the proof of the hash formula by which an operator's keys move to other key groups.
+
+    Nothing is read if no hash code is needed: if key groups stay, or the new max parallelism divides the old one.
+
+    Raises
+    ------
+    UnsupportedError, OptionError
+        As for :func:`statetool.java.hashing.prove.prove_hashes`.
+    """
+    if operator.state.max_parallelism % max_parallelism == 0:
+        return KeyProof()
+    header = operator.keyed.joined_header(raw=True)
+    if header is None:
+        return KeyProof()
+    try:
+        return prove_hashes(operator.keyed.sources(raw=True), header.key, declared)
+    except StatetoolError as error:
+        raise error.at(operator=operator.label) from None
