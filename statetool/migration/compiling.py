@@ -58,6 +58,7 @@ NO_ACCESS: Final = (
 )
 _STRING: Final = "java.lang.String"
 _NO_VALUE: Final = "new field without a default: give its value with --fill, or its old name with --rename"
+_LATER: Final = "objects of classes that the first values do not have are converted if they lose nothing"
 _Make = Callable[[dict[str, pa.Array], int], pa.Array]
 
 
@@ -70,11 +71,16 @@ class Compiler:
         Whether added columns of SQL rows become null by default. Otherwise, the user must choose their values.
     objects
         Classes of objects that only values tell, and that the new job writes in another way.
+    more_objects
+        Whether later values may have objects of other classes.
     """
 
-    def __init__(self, choices: Choices, *, fills_columns: bool = True, objects: Objects = ()) -> None:
+    def __init__(
+        self, choices: Choices, *, fills_columns: bool = True, objects: Objects = (), more_objects: bool = False
+    ) -> None:
         self.choices = choices
         self._objects = objects
+        self._more_objects = more_objects
         self._fills_columns = fills_columns
         self.steps: list[Step] = []
         self._is_key = False
@@ -131,7 +137,7 @@ class Compiler:
     def _any(self, old: TypeAtPath, new: TypeAtPath, path: str) -> Convert:
         if why := old.unreadable or new.unreadable:
             return self.impossible(path, why)
-        found = self._strings(old, new, path) or self._records(old, new, path) or self._object_classes(old, new)
+        found = self._strings(old, new, path) or self._records(old, new, path) or self._object_classes(old, new, path)
         if found is not None:
             return found
         if old.only_text != new.only_text:
@@ -168,7 +174,7 @@ class Compiler:
             return objects_of_strings
         return None
 
-    def _object_classes(self, old: TypeAtPath, new: TypeAtPath) -> Convert | None:
+    def _object_classes(self, old: TypeAtPath, new: TypeAtPath, path: str) -> Convert | None:
         """Compile the conversion of objects whose classes only the values tell; ``None`` for other types, and if both jobs have equal classes."""
         if old.kryo is None or new.kryo is None:
             return None
@@ -176,6 +182,8 @@ class Compiler:
             return None
         listed = frozenset(name for name, _ in self._objects)
         java = JavaClasses(new.classes.source, self.choices, listed, is_key=self._is_key)
+        if self._more_objects and (old.is_java_serialized or old.is_object_text):
+            self.add_step(path, "rewrite", _LATER)
         if old.is_java_serialized and new.is_java_serialized:
             self._add_steps(java.plan(cls) for _, cls in self._objects if cls is not None)
             return by_value(java.stream)

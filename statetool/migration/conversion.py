@@ -277,6 +277,8 @@ class TypeConversion:
         Names for the columns of SQL rows, by the path of each row. Columns are then matched by name and no column is added without a value.
     objects
         Classes of objects that only values tell, and that the new job writes in another way.
+    more_objects
+        Whether later values may have objects of other classes.
     """
 
     before: bytes
@@ -287,6 +289,7 @@ class TypeConversion:
     names: RowNames = ()
     new_names: RowNames = ()
     objects: Objects = ()
+    more_objects: bool = False
 
     @property
     def meta(self) -> StateMetaInfo:
@@ -311,7 +314,12 @@ class TypeConversion:
 
     def compiler(self) -> Compiler:
         """Return a compiler for this conversion."""
-        return Compiler(self.choices, fills_columns=not self.new_names, objects=self.objects)
+        return Compiler(
+            self.choices,
+            fills_columns=not self.new_names,
+            objects=self.objects,
+            more_objects=self.more_objects,
+        )
 
     @property
     def identity(self) -> bytes:

@@ -59,11 +59,11 @@ class JavaClasses:
         self._choices = choices
         self._listed = frozenset(listed)
         self._is_key = is_key
-        self._plans: dict[tuple[str, int, tuple[tuple[str, str], ...]], ClassPlan | None] = {}
+        self._plans: dict[str, ClassPlan | None] = {}
 
     def plan(self, cls: JavaClass) -> ClassPlan | None:
         """Return the conversion of the objects of a class, ``None`` if the new job reads them as they are, or fails."""
-        key = cls.name, cls.suid, cls.fields
+        key = repr(cls)
         if key not in self._plans:
             self._plans[key] = self._plan(cls)
         return self._plans[key]
@@ -180,11 +180,11 @@ class _Rewriter:
         for level in lineage(value.cls):
             plan = self._plans.plan(level)
             if plan is None:
-                made.fields |= {name: before[name] for _, name in level.fields}
-                continue
-            plan.check(is_listed=level.name in self._listed)
-            self.classes.add(level.name)
-            fields = {name: make(before) for name, make in plan.fields.items()}
+                fields = {name: before[name] for _, name in level.fields}
+            else:
+                plan.check(is_listed=level.name in self._listed)
+                self.classes.add(level.name)
+                fields = {name: make(before) for name, make in plan.fields.items()}
             if twice := made.fields.keys() & fields.keys():
                 raise EncodeError(f"{level.name}: a superclass has a field {min(twice)}, too")
             made.fields |= fields
@@ -287,7 +287,10 @@ def _boxed(number: Any, letter: str) -> JavaObject:
 
 def _checked(value: Any, kind: str) -> Any:
     """Return an object if it belongs to a field of a type: no jar tells what else does."""
-    name = "java.lang.String" if isinstance(value, str) else "" if value is None else value.cls.name
+    if isinstance(value, JavaClass):
+        name = "java.lang.Class"
+    else:
+        name = "java.lang.String" if isinstance(value, str) else "" if value is None else value.cls.name
     wanted = kind if kind.startswith("[") else element_class(f"[{kind}")
     if value is not None and name != wanted.replace("/", "."):
         raise EncodeError(f"a {name} for a field of type {wanted.replace('/', '.')}")

@@ -118,9 +118,12 @@ class ObjectClasses:
 
     def text(self, value: str | None) -> str | None:
         """Convert JSON text of an object."""
-        obj = text.from_text(value, self._old)
-        converted = self.object(obj)
-        return value if converted == obj else text.to_text(converted, self._new)
+        converted = self.object(text.from_text(value, self._old))
+        # Also if no object changed: the text omits the classes of fields whose class is final.
+        shown = text.to_text(converted, self._new)
+        if repr(text.from_text(shown, self._new)) != repr(converted):
+            raise EncodeError("an object that the classes of the new job do not show exactly")
+        return shown
 
     def object(self, obj: Obj | None) -> Obj | None:
         """Convert an object and all objects inside it.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from statetool.columns.values import StateLayout, split_joined
@@ -32,9 +33,23 @@ MOST_BYTES: Final = 64 << 20
 Objects = tuple[tuple[str, JavaClass | None], ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Occurring:
+    """Classes of objects in the first values of a state that the new job writes in another way.
+
+    Attributes
+    ----------
+    more
+        Whether the state has more values, with classes that nobody knows, and jars that differ.
+    """
+
+    objects: Objects = ()
+    more: bool = False
+
+
 def changed_objects(
     operator: OperatorInventory, scope: Literal["keyed", "operator"], meta: StateMetaInfo, new: TypeContext
-) -> Objects:
+) -> Occurring:
     """Return the classes of objects in the first 64 MiB of a state that the new job writes in another way.
 
     Classes that the new job lacks are not among them: nothing converts them, and the check names them.
@@ -42,14 +57,23 @@ def changed_objects(
     old = operator.types
     parts = _object_parts(meta)
     if not parts or (old.source, old.classes) == (new.source, new.classes):
-        return ()
-    names, classes = _classes(operator, scope, meta.name)
+        return Occurring()
+    sample = _Sample(MOST_BYTES)
+    # A file that cannot be read cannot be converted either, which the conversion reports.
+    try:
+        read = _read_entries if scope == "keyed" else _read_elements
+        read(operator, meta.name, sample)
+    except NO_FINDING:
+        raise
+    except StatetoolError:
+        pass
     by_java = java_objects.JavaClasses(new.source, Choices(), (), is_key=False)
     found: dict[str, JavaClass | None] = {
-        n: c for n, c in classes.items() if by_java.plan(c) is not None and has_class(new, n)
+        n: c for n, c in sample.classes.items() if by_java.plan(c) is not None and has_class(new, n)
     }
-    found |= {n: None for n in names - classes.keys() if has_class(new, n) and differs(old.find(n), new.find(n))}
-    return tuple(sorted(found.items()))
+    names = sample.names - sample.classes.keys()
+    found |= {n: None for n in names if has_class(new, n) and differs(old.find(n), new.find(n))}
+    return Occurring(tuple(sorted(found.items())), sample.left < 0)
 
 
 def _object_parts(meta: StateMetaInfo) -> list[KryoSerializer]:
@@ -57,21 +81,24 @@ def _object_parts(meta: StateMetaInfo) -> list[KryoSerializer]:
     return [p for p in parts if p.holds_objects]
 
 
-def _classes(
-    operator: OperatorInventory, scope: Literal["keyed", "operator"], name: str
-) -> tuple[set[str], Mapping[str, JavaClass]]:
-    names: set[str] = set()
-    classes: dict[str, JavaClass] = {}
-    # What cannot be read cannot be converted either, which the conversion reports.
-    with suppress(StatetoolError):
-        read = _read_entries if scope == "keyed" else _read_elements
+@dataclass(slots=True)
+class _Sample:
+    """What the first values have: classes of objects, and those of Java streams; ``left`` bytes may still be read."""
+
+    left: int
+    names: set[str] = field(default_factory=set)
+    classes: dict[str, JavaClass] = field(default_factory=dict)
+
+    @contextmanager
+    def watched(self, meta: StateMetaInfo) -> Iterator[None]:
+        """Note the classes of all objects that are read meanwhile."""
+        _watch(meta, self.names)
         try:
-            for meta in read(operator, name, names):
-                for part in _object_parts(meta):
-                    classes |= part.java_classes
-        except NO_FINDING:
-            raise
-    return names, classes
+            yield
+        finally:
+            _watch(meta, None)
+            for part in _object_parts(meta):
+                self.classes |= part.java_classes
 
 
 def _watch(meta: StateMetaInfo, names: set[str] | None) -> None:
@@ -80,8 +107,7 @@ def _watch(meta: StateMetaInfo, names: set[str] | None) -> None:
             part.instance.on_object = None if names is None else lambda obj: classes_in(obj, names)
 
 
-def _read_entries(operator: OperatorInventory, name: str, names: set[str]) -> Iterator[StateMetaInfo]:
-    left = MOST_BYTES
+def _read_entries(operator: OperatorInventory, name: str, sample: _Sample) -> None:
     for stored in operator.keyed.managed:
         for source in stored.sources(operator.keyed.context, groups=None, target_bytes=TARGET_BYTES):
             header = source.header()
@@ -89,17 +115,12 @@ def _read_entries(operator: OperatorInventory, name: str, names: set[str]) -> It
             if number < 0:
                 continue
             meta = header.states[number]
-            _watch(meta, names)
-            try:
+            with sample.watched(meta):
                 for batch in source.batches(EntryRequest(states=(name,))):
-                    entries = batch.of_state(number)
-                    _decode_entries(meta, header.key, entries)
-                    left -= int((batch.value_end - batch.key).sum())
-                    if left < 0:
+                    if sample.left < 0:
                         return
-            finally:
-                _watch(meta, None)
-                yield meta
+                    _decode_entries(meta, header.key, batch.of_state(number))
+                    sample.left -= int((batch.value_end - batch.key).sum())
 
 
 def _decode_entries(meta: StateMetaInfo, key: Serializer, entries: Any) -> None:
@@ -119,26 +140,24 @@ def _decode_entries(meta: StateMetaInfo, key: Serializer, entries: Any) -> None:
 def _decode(serializer: Serializer, data: Any, pos: Any, end: Any) -> None:
     if any(isinstance(p, KryoSerializer) and p.holds_objects for p in all_parts(serializer)):
         for first, stop in zip(pos.tolist(), end.tolist(), strict=True):
-            serializer.decode(Cursor(bytes(data[first:stop])))
+            # A value that cannot be read cannot be converted either, which the conversion reports.
+            with suppress(StatetoolError):
+                serializer.decode(Cursor(bytes(data[first:stop])))
 
 
-def _read_elements(operator: OperatorInventory, name: str, names: set[str]) -> Iterator[StateMetaInfo]:
+def _read_elements(operator: OperatorInventory, name: str, sample: _Sample) -> None:
     meta = operator.operator_states[name]
     table = next(t for t, place in operator.state_tables.items() if place == ("operator", name))
     key = meta.serializers.get("KEY_SERIALIZER") if meta.kind == "broadcast" else None
-    left = MOST_BYTES
-    _watch(meta, names)
-    try:
+    with sample.watched(meta):
         for split in scan_table(operator, ScanRequest.of(table)).splits:
             for raw in raw_elements(split) if isinstance(split, ElementSplit) else ():
-                c = Cursor(raw)
-                for _ in range(1 if key is None else c.i4()):
-                    if key is not None:
-                        key.decode(c)
-                    meta.value.decode(c)
-                left -= len(raw)
-                if left < 0:
+                if sample.left < 0:
                     return
-    finally:
-        _watch(meta, None)
-        yield meta
+                with suppress(StatetoolError):
+                    c = Cursor(raw)
+                    for _ in range(1 if key is None else c.i4()):
+                        if key is not None:
+                            key.decode(c)
+                        meta.value.decode(c)
+                sample.left -= len(raw)

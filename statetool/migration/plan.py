@@ -21,7 +21,7 @@ from statetool.formats.state_meta import StateMetaInfo
 from statetool.migration.choices import Choices, Step
 from statetool.migration.compiling import NO_ACCESS
 from statetool.migration.conversion import TypeConversion, are_of_both_apis, can_become, compile_state
-from statetool.migration.occurring import changed_objects
+from statetool.migration.occurring import Occurring, changed_objects
 from statetool.migration.state_api import StateApi, as_state_of
 from statetool.saving.composition import OperatorChange
 from statetool.serializers.core.base import Serializer, all_parts
@@ -318,8 +318,8 @@ def _migrations(old: OperatorInventory, new: OperatorInventory, state_api: State
         names, new_names = changed_rows(old.plan_aggregates, new.plan_aggregates, before.name)
         if not can_become(before, after):
             continue
-        objects = changed_objects(old, scope, before, new.types)
-        if not names and not objects and _stays(before, after, old, new):
+        occurring = changed_objects(old, scope, before, new.types)
+        if not names and occurring == Occurring() and _stays(before, after, old, new):
             continue
         conversion = TypeConversion(
             before=meta_bytes(before),
@@ -329,7 +329,8 @@ def _migrations(old: OperatorInventory, new: OperatorInventory, state_api: State
             choices=Choices(),
             names=names,
             new_names=new_names,
-            objects=objects,
+            objects=occurring.objects,
+            more_objects=occurring.more,
         )
         yield migration_of(old.label, scope, conversion)
 

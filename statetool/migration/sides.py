@@ -197,6 +197,8 @@ class TypeAtPath:
         """Return the declared type of a field of a class that Kryo writes, or of one of its subclasses."""
         if self.java is None:
             return None
+        if self.java.name == "java.util.Optional":
+            return self.java.args[0] if self.java.args else None
         declared = self.classes.find(self.java.name)
         for cls in (*([] if declared is None else [declared]), *self.classes.subclasses(self.java.name)):
             if name in (names := dict(cls.fields)):
@@ -209,7 +211,10 @@ class TypeAtPath:
 
     def _child(self, index: int, logical: LogicalType) -> TypeAtPath:
         if self.java is not None:
-            part = self.java.args[index] if index < len(self.java.args) else None
+            args = self.java.args
+            if (declared := self._declared) is not None and declared.element_types:
+                args = declared.element_types
+            part = args[index] if index < len(args) else None
             return TypeAtPath(logical, java=part, classes=self.classes, kryo=self.kryo)
         children = () if self.serializer is None else self.serializer.children()
         if index < len(children) and unwrap(children[index][1]).logical == logical:

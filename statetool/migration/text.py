@@ -13,12 +13,15 @@ from statetool.errors import OptionError, UnknownNameError, suggest
 from statetool.migration.choices import Choices
 from statetool.migration.conversion import TypeConversion
 from statetool.migration.plan import MigrationPlan, StateMigration, migration_of, refusals_of_state
+from statetool.serializers.core.base import all_parts
+from statetool.serializers.kryo.serializer import KryoSerializer
 from statetool.snapshot.inventory import Inventory
 from statetool.sql_plans.aggregates import RowNames
 from statetool.types.declared import TypeContext
 
 #: The reason against a plan without the new job's classes.
-_OBJECTS: Final = "its values have objects whose new classes no plan stores: migrate with --to and --jar-b"
+_CLASSES: Final = "its values have classes whose new versions no plan stores"
+_WITH_JOB: Final = "migrate with --to and --jar-b"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,9 +71,28 @@ def _state_record(state: StateMigration) -> dict[str, Any]:
         "constants": {path: dict(names) for path, names in choices.constants.items()},
         "last_access_ms": choices.last_access_ms,
         **({"columns": {"before": dict(names), "after": dict(state.conversion.new_names)}} if names else {}),
-        **({"objects": [name for name, _ in state.conversion.objects]} if state.conversion.objects else {}),
+        **({"classes": classes} if (classes := _new_classes(state.conversion)) else {}),
         "target": base64.b64encode(state.conversion.after).decode(),
     }
+
+
+def _new_classes(conversion: TypeConversion) -> list[str]:
+    """Return the classes of values whose new version a plan does not store: Kryo's fields, and all objects whose class only the values tell."""
+    old, new = conversion.before_types, conversion.types
+    if (old.source, old.classes) == (new.source, new.classes):
+        return []
+    stored = replace(conversion, types=_types_of_plan(old, new.kryo)).meta
+    names = {name for name, _ in conversion.objects}
+    for name, serializer in conversion.meta.serializers.items():
+        before = set(stored.serializers[name].declarations())
+        names |= {c.name for c in before.symmetric_difference(serializer.declarations())}
+        names |= {p.type_class for p in all_parts(serializer) if isinstance(p, KryoSerializer) and p.holds_objects}
+    return sorted(names)
+
+
+def _types_of_plan(types: TypeContext, kryo: Any) -> TypeContext:
+    """Return the classes of the old job, with which a plan from a file is carried out, and the new version of Kryo."""
+    return replace(types, kryo=kryo)
 
 
 def _parse_state(entry: Any) -> _WrittenState:
@@ -132,8 +154,8 @@ def read_plan(record: Mapping[str, Any], inventory: Inventory) -> MigrationPlan:
     refused = [str(text) for text in record.get("refused", ())]
     for entry in record["states"]:
         written = _parse_state(entry)
-        if entry.get("objects"):
-            refused.append(f"{written.uid}.{written.state}: {_OBJECTS}")
+        if names := entry.get("classes"):
+            refused.append(f"{written.uid}.{written.state}: {_CLASSES} ({', '.join(map(str, names))}): {_WITH_JOB}")
             continue
         operator = inventory.operator(written.uid)
         metas = (
@@ -146,12 +168,11 @@ def read_plan(record: Mapping[str, Any], inventory: Inventory) -> MigrationPlan:
                 f"operator {operator.label.display!r} has no {written.scope} state {written.state!r}",
                 hint=suggest(written.state, metas),
             )
-        types: TypeContext = replace(operator.types, kryo=kryo)
         conversion = TypeConversion(
             before=meta_bytes(metas[written.state]),
             before_types=operator.types,
             after=written.target,
-            types=types,
+            types=_types_of_plan(operator.types, kryo),
             choices=written.choices,
             names=written.names,
             new_names=written.new_names,

@@ -10,19 +10,22 @@ import pyarrow as pa
 import pytest
 
 import statetool
+from statetool.columns.types import arrow_type
 from statetool.errors import EncodeError, UnsupportedError
 from statetool.io.cursor import Cursor
 from statetool.io.java_streams.reader import JavaArray, JavaClass, JavaObject, read_java_stream
 from statetool.io.java_streams.writer import write_java_stream
 from statetool.io.output import Output
 from statetool.migration.choices import Choices
-from statetool.migration.compiling import Compiler
+from statetool.migration.compiling import EXACT, Compiler
 from statetool.migration.java_objects import JavaClasses
 from statetool.migration.leaves import exact_number, leaf_change
 from statetool.migration.objects import ObjectClasses
 from statetool.serializers.kryo.instance import KryoInstance
+from statetool.serializers.kryo.serializer import KryoSerializer
 from statetool.types import Scalar
-from statetool.types.declared import ClassSource, TypeContext, class_of_fields
+from statetool.types.declared import ClassDeclaration, ClassSource, TypeContext, class_of_fields
+from statetool.types.java import JavaType
 from statetool.types.serializable import SerializableClass
 from tests.support.corpora.archives import unpack
 from tests.support.flink import pairs
@@ -73,6 +76,50 @@ def test_objects_get_the_fields_of_the_new_class(
     statetool.write_plan(plan, path)
     with pytest.raises(UnsupportedError, match="migrate with --to and --jar-b"):
         statetool.migrate(old, str(tmp_path / "again"), plan=path)
+
+
+@pytest.mark.parametrize("suite", ["changed-classes", "java-serialized"])
+def test_a_plan_in_a_file_never_keeps_values_of_the_old_classes(snapshots: Path, tmp_path: Path, suite: str) -> None:
+    old, new = (
+        statetool.load(str(snapshots / side / suite / "2.3"), jars=[str(pairs.jar_of(snapshots, side))])
+        for side in ("old", "new")
+    )
+    plan = statetool.plan_migration(old, new)
+    path = str(tmp_path / "plan.json")
+    statetool.write_plan(plan, path)
+    again = statetool.read_plan(path, old)
+    refused = " ".join(again.refused)
+    for state in plan.states:
+        kept = next((s for s in again.states if s.name == state.name), None)
+        if kept is None:
+            assert f"{state.name}: its values have classes whose new versions no plan stores" in refused
+            continue
+        descriptions = [
+            [(s.logical, s.declarations()) for s in t.conversion.meta.serializers.values()] for t in (state, kept)
+        ]
+        assert (kept.steps, descriptions[0]) == (state.steps, descriptions[1]), state.name
+    assert "changed-KryoIntToLong.s" in refused or suite != "changed-classes"
+
+
+@pytest.mark.parametrize("pair", ["changed-KryoShapeGrown", "changed-PojoObject"])
+def test_classes_that_occur_only_after_the_first_values_are_converted(
+    snapshots: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pair: str
+) -> None:
+    monkeypatch.setattr("statetool.migration.occurring.MOST_BYTES", -1)
+    old, new = (
+        statetool.load(
+            str(snapshots / side / "changed-classes" / "2.3"), uids=[pair], jars=[str(pairs.jar_of(snapshots, side))]
+        )
+        for side in ("old", "new")
+    )
+    plan = statetool.plan_migration(old, new)
+    states = tuple(s for s in plan.states if s.uid == pair)
+    assert [r.text for s in states for r in s.steps] == [
+        "objects of classes that the first values do not have are converted if they lose nothing"
+    ]
+    statetool.migrate(old, str(tmp_path / "migrated"), plan=replace(plan, states=states, refused=()))
+    rows = statetool.load(str(tmp_path / "migrated"), uids=[pair], jars=[str(pairs.jar_of(snapshots, "new"))])[pair]
+    assert '{"evolved.Changed$Circle":{"radius":31,"width":0}}' in str(rows.to_arrow("keyed_state").to_pylist())
 
 
 # ---- Kryo
@@ -144,6 +191,46 @@ def test_fields_of_a_key_are_not_dropped() -> None:
     assert [(s.path, s.change) for s in plan.steps] == [("Circle.gone", "impossible")]
 
 
+def test_an_enum_in_a_field_whose_class_is_no_longer_final_stays_an_enum() -> None:
+    """The text of a final class omits the class; a text alone would be a string."""
+    both = [
+        KryoInstance(
+            5,
+            TypeContext(
+                kryo=5,
+                classes=(
+                    class_of_fields("Box", {"color": "Color"}),
+                    ClassDeclaration(name="Color", kind="enum", constants=("RED",), final=final, bodies=bodies),
+                ),
+            ),
+            (),
+        )
+        for final, bodies in ((True, ()), (False, ("RED",)))
+    ]
+    java = JavaClasses(None, Choices(), (), is_key=False)
+    objects = ObjectClasses(*both, java, Choices(), frozenset(), is_key=False)
+    assert objects.text('{"Box":{"color":"RED"}}') == '{"Box":{"color":{"Color":"RED"}}}'
+
+
+@pytest.mark.parametrize(
+    "kind", ["java.util.Optional<Object>", "Circles"]
+)
+def test_objects_in_an_optional_or_in_a_collection_of_the_job_are_converted(kind: str) -> None:
+    def holder(**fields: str) -> KryoSerializer:
+        circles = ClassDeclaration(
+            name="Circles", kind="collection", element_types=(JavaType("java.lang.Object"),), final=True
+        )
+        classes = (class_of_fields("Box", {"held": kind}), circles, class_of_fields("Circle", fields))
+        return KryoSerializer("", 2, "Box", (), ((), (), ()), TypeContext(kryo=5, classes=classes))
+
+    old, new = holder(r="int"), holder(r="int", added="int")
+    convert = Compiler(Choices(), objects=(("Circle", None),)).value(old, new, "value")
+    held: Any = '{"Circle":{"r":5}}'
+    value = [{"held": {"value": held} if "Optional" in kind else [held]}]
+    done = convert(pa.array(value, arrow_type(old.logical, EXACT)))
+    assert '{"Circle":{"r":5,"added":0}}' in str(done.to_pylist())
+
+
 # ---- Java serialization
 
 
@@ -184,6 +271,30 @@ def test_an_object_that_contains_itself_is_converted() -> None:
     found = read_java_stream(Cursor(JavaClasses(jar, Choices(), (), is_key=False).stream(stream(circle))))
     assert found.fields["next"] is found
     assert found.cls.suid == 2
+
+
+def test_a_field_that_a_class_and_its_converted_superclass_have_is_refused() -> None:
+    class WithChild(Jar):
+        def serializable(self, name: str) -> SerializableClass | None:
+            same = SerializableClass(uid=1, is_serializable=True, fields=(("more", "I"),), superclasses=("Circle",))
+            return same if name == "Child" else super().serializable(name)
+
+    child = JavaClass("Child", 2, (("I", "more"),), parent=CIRCLE, suid=1)
+    jar = WithChild(fields=(("more", "I"), ("r", "I")))
+    with pytest.raises(EncodeError, match="a superclass has a field more, too"):
+        JavaClasses(jar, Choices(fills={"Circle.more": 7}), (), is_key=False).stream(
+            stream(JavaObject(child, {"r": 5, "more": 6}))
+        )
+
+
+def test_two_versions_of_a_class_are_converted_each_by_its_own_fields() -> None:
+    classes = JavaClasses(Jar(fields=(("r", "Ljava/lang/Long;"),)), Choices(), {"Circle"}, is_key=False)
+    number = JavaClass("java.lang.Number", 2, suid=-8742448824652078965)
+    for letter, kind in (("J", "Long"), ("I", "Integer")):
+        box = JavaObject(JavaClass(f"java.lang.{kind}", 2, ((letter, "value"),), number, 1), {"value": 5})
+        circle = JavaClass("Circle", 2, (("L", "r"),), suid=1, signatures=(f"Ljava/lang/{kind};",))
+        found = read_java_stream(Cursor(classes.stream(stream(JavaObject(circle, {"r": box})))))
+        assert found.fields["r"].cls.name == "java.lang.Long"
 
 
 @pytest.mark.parametrize(
