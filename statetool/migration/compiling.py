@@ -181,7 +181,8 @@ class Compiler:
         if (old.classes.source, old.classes.classes) == (new.classes.source, new.classes.classes):
             return None
         listed = frozenset(name for name, _ in self._objects)
-        java = JavaClasses(new.classes.source, self.choices, listed, is_key=self._is_key)
+        streams = [cls for _, cls in self._objects if cls is not None]
+        java = JavaClasses(new.classes.source, self.choices, streams, is_key=self._is_key)
         if self._more_objects and (old.is_java_serialized or old.is_object_text):
             self.add_step(path, "rewrite", _LATER)
         if old.is_java_serialized and new.is_java_serialized:

@@ -49,15 +49,16 @@ class JavaClasses:
     Parameters
     ----------
     listed
-        Classes whose steps the user has seen. Objects of other classes are converted, too, unless they would lose something.
+        Classes in streams whose steps the user has seen. Objects of other classes, and of other versions of these, are converted, too,
+        unless they would lose something.
     is_key
         Whether the values are keys of maps.
     """
 
-    def __init__(self, new: ClassSource | None, choices: Choices, listed: Iterable[str], *, is_key: bool) -> None:
+    def __init__(self, new: ClassSource | None, choices: Choices, listed: Iterable[JavaClass], *, is_key: bool) -> None:
         self._new = new
         self._choices = choices
-        self._listed = frozenset(listed)
+        self._listed = frozenset(map(repr, listed))
         self._is_key = is_key
         self._plans: dict[str, ClassPlan | None] = {}
 
@@ -67,6 +68,19 @@ class JavaClasses:
         if key not in self._plans:
             self._plans[key] = self._plan(cls)
         return self._plans[key]
+
+    def checked_plan(self, cls: JavaClass) -> ClassPlan | None:
+        """Return the conversion of an object.
+
+        Raises
+        ------
+        EncodeError
+            It cannot be converted, or would lose something that nobody was asked about.
+        """
+        plan = self.plan(cls)
+        if plan is not None:
+            plan.check(is_listed=repr(cls) in self._listed)
+        return plan
 
     def _plan(self, cls: JavaClass) -> ClassPlan | None:
         if self._new is None or cls.flags & _ENUM or cls.name.startswith("[") or is_provided(cls.name):
@@ -93,19 +107,16 @@ class JavaClasses:
             The object cannot be converted exactly.
         """
         value = _read(raw)
-        rewriter = _Rewriter(self, self._new, self._listed)
+        rewriter = _Rewriter(self, self._new)
         converted = rewriter.value(value)
         if not rewriter.classes:
             return raw
-        out = Output()
-        write_java_stream(out, value)
-        if bytes(out) != raw:
+        if _write(value) != raw:
             raise EncodeError(
                 "a Java stream that statetool does not write with the same bytes, so it cannot be converted"
             )
-        out = Output()
-        write_java_stream(out, converted)
-        return bytes(out)
+        rewriter.check_keys()
+        return _write(converted)
 
 
 def _reason(cls: JavaClass, new: SerializableClass) -> str:
@@ -123,7 +134,7 @@ def _reason(cls: JavaClass, new: SerializableClass) -> str:
     above = superclasses_in(cls, new.superclasses[-1:])
     if not new.is_record and above != list(new.superclasses):
         return "its superclasses differ"
-    names = [name for level in lineage(cls) for name, _ in level.fields]
+    names = [name for level in lineage(cls) for _, name in level.fields]
     return "two of its superclasses have fields of one name" if len(set(names)) < len(names) else ""
 
 
@@ -134,13 +145,31 @@ def _read(raw: bytes) -> Any:
     return value
 
 
+def _write(value: Any) -> bytes:
+    out = Output()
+    write_java_stream(out, value)
+    return bytes(out)
+
+
+def _is_keyed(value: JavaObject) -> bool:
+    """Return True for maps, and for sets."""
+    names = [level.name for level in lineage(value.cls) if level.name.startswith("java.util.")]
+    return any(name.endswith(("Set", "Map", "Hashtable")) for name in names)
+
+
+def _count_keys(value: JavaObject) -> int:
+    """Return the number of different keys of a map, or elements of a set, as its class writes them."""
+    is_set = any(level.name.endswith("Set") for level in lineage(value.cls))
+    parts = [part for part in value.annotations if not isinstance(part, bytes)]
+    return len(set(map(_write, parts if is_set else parts[::2])))
+
+
 class _Rewriter:
     """Conversion of the objects of one stream, each once: objects may refer to one another."""
 
-    def __init__(self, plans: JavaClasses, new: ClassSource | None, listed: frozenset[str]) -> None:
+    def __init__(self, plans: JavaClasses, new: ClassSource | None) -> None:
         self._plans = plans
         self._new = new
-        self._listed = listed
         self._done: dict[int, Any] = {}
         self._kept: list[Any] = []
         self._described: dict[str, JavaClass] = {}
@@ -175,14 +204,26 @@ class _Rewriter:
         self._done[id(value)] = made
         return made
 
+    def check_keys(self) -> None:
+        """Refuse maps and sets of which Java would keep fewer keys or elements.
+
+        Raises
+        ------
+        EncodeError
+            Two of them become equal.
+        """
+        for value in self._kept:
+            is_keyed = isinstance(value, JavaObject) and _is_keyed(value)
+            if is_keyed and _count_keys(self._done[id(value)]) < _count_keys(value):
+                raise EncodeError(f"two keys or elements of a {value.cls.name} become equal")
+
     def _fill(self, value: JavaObject, made: JavaObject) -> None:
         before = {name: self.value(part) for name, part in value.fields.items()}
         for level in lineage(value.cls):
-            plan = self._plans.plan(level)
+            plan = self._plans.checked_plan(level)
             if plan is None:
                 fields = {name: before[name] for _, name in level.fields}
             else:
-                plan.check(is_listed=level.name in self._listed)
                 self.classes.add(level.name)
                 fields = {name: make(before) for name, make in plan.fields.items()}
             if twice := made.fields.keys() & fields.keys():
@@ -195,13 +236,12 @@ class _Rewriter:
             raise EncodeError("a proxy, whose interfaces a Java stream cannot be given again")
         if cls.name in self._described:
             return self._described[cls.name]
-        plan = self._plans.plan(cls)
+        plan = self._plans.checked_plan(cls)
         made = JavaClass(cls.name, cls.flags, cls.fields, None, cls.suid, cls.signatures)
         self._described[cls.name] = made
         made.parent = None if cls.parent is None else self._described_class(cls.parent)
         if plan is None or self._new is None:
             return made
-        plan.check(is_listed=cls.name in self._listed)
         new = self._new.serializable(cls.name)
         assert new is not None
         self.classes.add(cls.name)

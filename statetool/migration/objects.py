@@ -13,9 +13,10 @@ from statetool.migration.class_fields import ClassPlan, FieldChange, FieldKinds,
 from statetool.migration.java_objects import JavaClasses
 from statetool.migration.leaves import exact_number
 from statetool.migration.sides import NO_DEFAULT
-from statetool.serializers.kryo import model, text
+from statetool.serializers.kryo import text
 from statetool.serializers.kryo.instance import KryoInstance
 from statetool.serializers.kryo.model import Headed, Obj, box_class
+from statetool.serializers.kryo.typed import EnumView
 from statetool.serializers.typeutils.composite import inside
 from statetool.types.declared import ClassDeclaration, TypeContext
 from statetool.types.execution import Boxed
@@ -145,6 +146,9 @@ class ObjectClasses:
             return Obj(name, Headed(header, self._items(name, value.items)))
         if isinstance(value, list):
             return Obj(name, self._items(name, value))
+        if isinstance(value, str) and (before := self._old.classes.declared(name)) and before.kind == "enum":
+            after = self._new.classes.declared(before.name)
+            return EnumView(after).object(value) if after is not None and after.kind == "enum" else obj
         return Obj(name, self.object(value)) if isinstance(value, Obj) else obj
 
     def _record(self, name: str, value: dict[str, Obj | None]) -> Obj:
@@ -165,7 +169,8 @@ class ObjectClasses:
 
     def _items(self, name: str, items: list[Any]) -> list[Any]:
         converted = [tuple(map(self.object, i)) if isinstance(i, tuple) else self.object(i) for i in items]
-        if converted != items and (name in model.MAP_LIKE or "Set" in name):
+        is_set = any("Set" in supertype for supertype in self._old.classes.supertypes(name))
+        if converted != items and (is_set or any(isinstance(item, tuple) for item in converted)):
             keys = [repr(i[0] if isinstance(i, tuple) else i) for i in converted]
             if len(set(keys)) < len(keys):
                 raise EncodeError(f"two keys or elements of a {name} become equal")

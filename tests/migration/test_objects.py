@@ -191,30 +191,32 @@ def test_fields_of_a_key_are_not_dropped() -> None:
     assert [(s.path, s.change) for s in plan.steps] == [("Circle.gone", "impossible")]
 
 
-def test_an_enum_in_a_field_whose_class_is_no_longer_final_stays_an_enum() -> None:
-    """The text of a final class omits the class; a text alone would be a string."""
-    both = [
-        KryoInstance(
-            5,
-            TypeContext(
-                kryo=5,
-                classes=(
-                    class_of_fields("Box", {"color": "Color"}),
-                    ClassDeclaration(name="Color", kind="enum", constants=("RED",), final=final, bodies=bodies),
-                ),
-            ),
-            (),
-        )
-        for final, bodies in ((True, ()), (False, ("RED",)))
-    ]
-    java = JavaClasses(None, Choices(), (), is_key=False)
-    objects = ObjectClasses(*both, java, Choices(), frozenset(), is_key=False)
-    assert objects.text('{"Box":{"color":"RED"}}') == '{"Box":{"color":{"Color":"RED"}}}'
+def colors(*bodies: str) -> KryoInstance:
+    color = ClassDeclaration(
+        name="Color", kind="enum", constants=("RED", "BLUE"), bodies=tuple(bodies), final=not bodies
+    )
+    return KryoInstance(5, TypeContext(kryo=5, classes=(class_of_fields("Box", {"color": "Color"}), color)), ())
 
 
 @pytest.mark.parametrize(
-    "kind", ["java.util.Optional<Object>", "Circles"]
+    ("before", "color", "after", "expected"),
+    [
+        ((), '"RED"', ("BLUE",), '{"Color":"RED"}'),
+        (("BLUE",), '{"Color":"RED"}', (), '"RED"'),
+        (("RED", "BLUE"), '{"Color$2":"BLUE"}', ("BLUE",), '{"Color$1":"BLUE"}'),
+        (("BLUE",), '{"Color$1":"BLUE"}', (), '"BLUE"'),
+    ],
 )
+def test_a_constant_gets_the_class_that_it_has_in_the_new_job(
+    before: Any, color: str, after: Any, expected: str
+) -> None:
+    """Constants with bodies have their own classes. The text of a final class omits the class; a text alone would be a string."""
+    java = JavaClasses(None, Choices(), (), is_key=False)
+    objects = ObjectClasses(colors(*before), colors(*after), java, Choices(), frozenset(), is_key=False)
+    assert objects.text(f'{{"Box":{{"color":{color}}}}}') == f'{{"Box":{{"color":{expected}}}}}'
+
+
+@pytest.mark.parametrize("kind", ["java.util.Optional<Object>", "Circles"])
 def test_objects_in_an_optional_or_in_a_collection_of_the_job_are_converted(kind: str) -> None:
     def holder(**fields: str) -> KryoSerializer:
         circles = ClassDeclaration(
@@ -287,8 +289,24 @@ def test_a_field_that_a_class_and_its_converted_superclass_have_is_refused() -> 
         )
 
 
+@pytest.mark.parametrize("name", ["HashSet", "HashMap"])
+def test_keys_of_a_java_collection_that_become_equal_are_refused(name: str) -> None:
+    old = JavaClass("Circle", 2, (("I", "gone"), ("I", "r")), suid=1)
+    circles = [JavaObject(old, {"r": 5, "gone": i}) for i in (1, 2)]
+    parts: list[Any] = [b"size", *circles] if name == "HashSet" else [b"size", circles[0], None, circles[1], None]
+    value = JavaObject(JavaClass(f"java.util.{name}", 3, suid=1), {}, parts)
+    with pytest.raises(EncodeError, match=f"two keys or elements of a java.util.{name} become equal"):
+        JavaClasses(Jar(fields=(("r", "I"),)), Choices(), [old], is_key=False).stream(stream(value))
+
+
+def test_another_version_of_a_class_loses_nothing_that_nobody_was_asked_about() -> None:
+    other = JavaClass("Circle", 2, (("I", "gone"), ("I", "r")), suid=1)
+    with pytest.raises(EncodeError, match="the first values have no object of Circle"):
+        JavaClasses(Jar(), Choices(), [CIRCLE], is_key=False).stream(stream(JavaObject(other, {"r": 5, "gone": 1})))
+
+
 def test_two_versions_of_a_class_are_converted_each_by_its_own_fields() -> None:
-    classes = JavaClasses(Jar(fields=(("r", "Ljava/lang/Long;"),)), Choices(), {"Circle"}, is_key=False)
+    classes = JavaClasses(Jar(fields=(("r", "Ljava/lang/Long;"),)), Choices(), (), is_key=False)
     number = JavaClass("java.lang.Number", 2, suid=-8742448824652078965)
     for letter, kind in (("J", "Long"), ("I", "Integer")):
         box = JavaObject(JavaClass(f"java.lang.{kind}", 2, ((letter, "value"),), number, 1), {"value": 5})
