@@ -6,11 +6,13 @@ snapshot, the new jar must declare the same: its kind, its mode, its types and i
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
+from statetool.compatibility.classes.job_classes import strings_in_jars
 from statetool.compatibility.declared_types import resolve_types
 from statetool.compatibility.restore import Pair, Restore
 from statetool.compatibility.rules.serializers import switch_ttl
@@ -43,10 +45,18 @@ class _Declared:
     def named(self, name: str) -> list[DeclaredState]:
         return [s for s in self.states if s.name == name]
 
-    @property
-    def has_computed(self) -> bool:
-        """Whether the code computes the name of a state."""
-        return any(s.name is None for s in self.states)
+    @cached_property
+    def computed(self) -> Counter[tuple[object, ...]]:
+        """States whose names the code computes."""
+        return Counter((s.place, *s.form) for s in self.states if s.name is None)
+
+    def has_types_of(self, other: _Declared) -> bool:
+        """Return True if both jobs give their own methods and constructors the same types."""
+        own, others = (
+            Counter((c.owner, c.name, *c.arguments) for c in s.source.own_calls() if c.use == "types")
+            for s in (self, other)
+        )
+        return own == others
 
 
 def check_declared_states(restore: Restore, pair: Pair, *, keyed: bool) -> Iterator[Result]:
@@ -83,10 +93,17 @@ def _check(
     old = pair.old
     of_old = None if before is None else before.named(meta.name)
     of_new = after.named(meta.name)
-    if of_old == [] or (of_old is None and not of_new):
-        return  # A state of Flink's own operators, or one whose name the code computes.
+    if of_old is None and not of_new:
+        return
+    if before is not None and not of_old:
+        yield from _check_computed(restore, pair, meta, before, after, keyed=keyed)
+        return
     if not of_new:
         yield from _gone(pair, meta, after)
+        return
+    if of_old is not None and _may_be_another(of_old, of_new):
+        text = f"The code declares several states {meta.name}, which differ, and not the same ones in both jobs. Which is that of this operator is unknown."
+        yield is_unknown("K4" if keyed else "E4", text, _ASK, old)
         return
     fitting = [s for s in of_new if _fits(s, meta, keyed=keyed)]
     if not fitting:
@@ -97,6 +114,8 @@ def _check(
         shown = [" or ".join(sorted(", ".join(t) for t in side)) for side in types]
         text = f"The code of the old job declares {meta.name} with {shown[0]}, that of the new job with {shown[1]}."
         yield from _other_types(restore, pair, meta, fitting, text, keyed=keyed)
+    elif before is not None and any(s.is_computed for s in fitting) and not before.has_types_of(after):
+        yield _computed_types(pair, meta, keyed=keyed)
     has_ttl = any(isinstance(p, TtlSerializer) for p in all_parts(meta.value))
     if keyed and all(s.has_ttl != has_ttl for s in fitting):
         switched = switch_ttl(may_switch=restore.job.ttl_may_switch, on=not has_ttl).inside(meta.name)
@@ -104,6 +123,42 @@ def _check(
             yield Found(rule="K6", resolution=switched, operator=old)
         else:
             yield is_unknown("K6", f"{switched.reason} So the code of the new job declares it.", _ASK, old)
+
+
+def _may_be_another(of_old: list[DeclaredState], of_new: list[DeclaredState]) -> bool:
+    """Return True if several states of one name differ, and both jobs do not declare the same ones."""
+    several = any(len({s.form for s in side}) > 1 for side in (of_old, of_new))
+    return several and {(s.place, s.form) for s in of_old} != {(s.place, s.form) for s in of_new}
+
+
+def _check_computed(
+    restore: Restore, pair: Pair, meta: StateMetaInfo, before: _Declared, after: _Declared, *, keyed: bool
+) -> Iterator[Result]:
+    """Yield what is unknown of a state whose name the code of the old job computes. States of Flink's own operators have none."""
+    if not before.computed:
+        return
+    assert restore.job.classes is not None
+    if of_new := after.named(meta.name):
+        found = [
+            _resolution(meta, s, restore.job.classes.new, keyed=keyed) if _fits(s, meta, keyed=keyed) else None
+            for s in of_new
+        ]
+        if any(one is None or one.level != Level.AS_IS for one in found):
+            text = (
+                f"The code of the old job computes what the state {meta.name} is, and that of the new job declares it."
+            )
+            yield is_unknown("K4" if keyed else "E4", text, _ASK, pair.old)
+    elif strings_in_jars(restore.old_jars, {meta.name}) and (
+        before.computed != after.computed or not before.has_types_of(after)
+    ):
+        yield _computed_types(pair, meta, keyed=keyed)
+
+
+def _computed_types(pair: Pair, meta: StateMetaInfo, *, keyed: bool) -> Result:
+    text = (
+        f"The code of both jobs computes what the state {meta.name} is, and types or states that it computes changed."
+    )
+    return is_unknown("K4" if keyed else "E4", text, _ASK, pair.old)
 
 
 def _other_types(
@@ -137,7 +192,7 @@ def _is_of_trigger(meta: StateMetaInfo) -> bool:
 
 def _gone(pair: Pair, meta: StateMetaInfo, after: _Declared) -> Iterator[Result]:
     text = f"The code of the old job declares the state {meta.name}, and that of the new job does not"
-    if after.has_computed:
+    if after.computed:
         yield is_unknown("Z4", f"{text}, unless it computes the name.", _ASK, pair.old)
     else:
         remedy = Remedy("If it was renamed, rename it in a copy of the snapshot (statetool state rename).")

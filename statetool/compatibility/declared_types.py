@@ -18,7 +18,7 @@ from statetool.types.declared import TypeContext
 from statetool.types.type_information import SIMPLE, TypeInformation, simple
 from statetool.types.type_names import basic_type
 
-_CLASS: Final = re.compile(r"(?P<name>[\w.$]+)\.class")
+_CLASS: Final = re.compile(r"(TypeInformation\.of\()?(?P<name>[\w.$]+)\.class(?(1)\))")
 
 
 def type_of(text: str, types: TypeContext) -> TypeInformation | None:

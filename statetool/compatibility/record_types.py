@@ -31,6 +31,13 @@ _BATCH_BYTES: Final = 1 << 20
 _MOST_RECORDS: Final = 10_000
 _MOST_CHANNELS: Final = 64
 _STREAMS: Final = ("org.apache.flink.streaming.api.datastream.", "org.apache.flink.streaming.api.environment.")
+_SETTINGS: Final = (
+    "org.apache.flink.api.common.ExecutionConfig",
+    "org.apache.flink.api.common.serialization.SerializerConfig",
+)
+_ENVIRONMENT: Final = "StreamExecutionEnvironment"
+#: Methods of the environment that take the type of the records from a value.
+_OF_VALUES: Final = ("fromElements", "fromData", "fromCollection", "fromParallelCollection")
 
 #: How the new job reads the records of an exchange: the same values, other ones, or bytes that are no records.
 Reading = Literal["same", "other", "garbled"]
@@ -47,8 +54,18 @@ class Exchange:
 
 def has_same_streams(before: Iterable[FlinkCall], after: Iterable[FlinkCall]) -> bool:
     """Return True if the code of two jobs builds its streams by the same calls."""
-    old, new = ([_stream_call(c) for c in calls if c.owner.startswith(_STREAMS)] for calls in (before, after))
+    old, new = (
+        [_stream_call(c) for c in calls if c.owner.startswith(_STREAMS) or c.use == "streams" or _is_setting(c)]
+        for calls in (before, after)
+    )
     return old == new
+
+
+def _is_setting(call: FlinkCall) -> bool:
+    """Return True for a call that may give types other serializers: of Kryo, of Avro, or registered ones."""
+    return call.owner.startswith(_SETTINGS) or any(
+        a.startswith(("PipelineOptions.", '"pipeline.')) for a in call.arguments
+    )
 
 
 def _stream_call(call: FlinkCall) -> tuple[str, ...]:
@@ -65,6 +82,7 @@ def read_exchanges(operator: OperatorInventory, classes: NewClasses) -> Iterator
     """
     old, new = (replace(types, renewed=False, python=()) for types in (classes.old, classes.new))
     before, after = (_types_of(types) for types in (old, new))
+    unnamed = _unnamed_types(before, old, new)
     channels = sorted(operator.channels, key=lambda c: (c.side, c.gate, c.subtask, c.channel))
     for _, group in groupby(channels, key=lambda c: (c.side, c.gate)):
         elements = _read_elements(list(group))
@@ -76,11 +94,24 @@ def read_exchanges(operator: OperatorInventory, classes: NewClasses) -> Iterator
             name: found for name, kind in before.items() if (found := _decode_all(elements, kind, old)) is not None
         }
         readings = {_read_by_name(name, values, elements, before, after, old, new) for name, values in fitting.items()}
+        if any(_decode_all(elements, kind, old) is not None for kind in unnamed):
+            readings.add(None)
         yield Exchange(operator, tuple(fitting), readings.pop() if len(readings) == 1 else None)
 
 
 def _types_of(types: TypeContext) -> Mapping[str, TypeInformation]:
     return {} if types.source is None else types.source.record_types(types.kryo)
+
+
+def _unnamed_types(named: Mapping[str, TypeInformation], old: TypeContext, new: TypeContext) -> list[TypeInformation]:
+    """Return the types of changed classes that no code names, and of which a stream may be made of values."""
+    if old.source is None or new.source is None:
+        return []
+    if not any(c.owner.endswith(_ENVIRONMENT) and c.name in _OF_VALUES for c in old.source.flink_calls()):
+        return []
+    changed = [name for name in old.source.changed_classes(new.source) if name not in named]
+    found = (old.type_information(name) for name in changed)
+    return [kind for kind in found if kind is not None and kind.kind == "pojo" and kind.is_settled]
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +205,7 @@ def _read(
     old: TypeContext,
     new: TypeContext,
 ) -> Reading | None:
-    if before == after and old.kryo == new.kryo and _has_same_classes(before, old.source, new.source):
+    if before == after and old.kryo == new.kryo and has_same_classes(before, old.source, new.source):
         return "same"
     serializer = serializer_of(after, new)
     if serializer is None:
@@ -196,14 +227,16 @@ def _field_names(kind: TypeInformation) -> list[tuple[str, ...]]:
     return [tuple(name for name, _ in part.fields) for part in kind.walk() if part.kind == "pojo"]
 
 
-def _has_same_classes(kind: TypeInformation, old: ClassSource | None, new: ClassSource | None) -> bool:
-    """Return True if both jars have the same classes for all parts of a type, or need none."""
-    if old is None or new is None:
+def has_same_classes(kind: TypeInformation, old: ClassSource | None, new: ClassSource | None) -> bool:
+    """Return True if both jars have the same classes for all parts of a type, and for their subclasses, or need none.
+
+    Values of Kryo have classes that no type names.
+    """
+    if old is None or new is None or any(part.kind == "kryo" for part in kind.walk()):
         return False
-    names = {
-        part.java_class for part in kind.walk() if part.kind in ("pojo", "kryo", "enum", "avro", "value", "copyable")
-    }
+    names = {part.java_class for part in kind.walk() if part.kind in ("pojo", "enum", "avro", "value", "copyable")}
+    names |= {below for name in names for source in (old, new) for below in source.implementations(name)}
     return all(old.is_same(name, new) or not (old.has(name) or new.has(name)) for name in names)
 
 
-__all__ = ["Exchange", "Reading", "has_same_streams", "read_exchanges"]
+__all__ = ["Exchange", "Reading", "has_same_classes", "has_same_streams", "read_exchanges"]

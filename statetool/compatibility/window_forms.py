@@ -6,6 +6,7 @@ another namespace, and windows of a stream without keys have the key of ``NullBy
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Final
 
 from statetool.compatibility.declared_types import resolve_information
@@ -15,7 +16,7 @@ from statetool.compatibility.verdicts import Level, Remedy, Resolution
 from statetool.formats.state_meta import StateMetaInfo
 from statetool.snapshot.operator import OperatorInventory
 from statetool.types.declared import TypeContext
-from statetool.types.flink_calls import FlinkCall, WindowForm, windows_of_uids
+from statetool.types.flink_calls import FlinkCall, WindowForm, content_calls, windows_of_uids
 from statetool.types.type_information import TypeInformation
 
 #: The state of the contents of windows of DataStream.
@@ -53,16 +54,63 @@ def resolve_windows(
             f"The windows {'have an evictor now' if now.evicts else 'have no evictor any more'}, so their contents are stored otherwise."
         )
     if now.evicts:
-        return Resolution(Level.AS_IS) if was.function == now.function else None
+        is_same = was.function == now.function and now.function and not _changed(was.function, old, new)
+        return Resolution(Level.AS_IS) if is_same else None
     if was.kind != now.kind:
         return another_kind(was.kind, now.kind)
     return _resolve_contents(meta, was, now, old, new)
 
 
+def resolve_same_windows(
+    pair: Pair, before: tuple[FlinkCall, ...], after: tuple[FlinkCall, ...], old: TypeContext, new: TypeContext
+) -> Resolution | None:
+    """Return the resolution of the contents of windows that both jobs declare by the same calls, ``None`` if it is not known.
+
+    The function may give other types now, by its own type arguments or by explicit ones.
+    """
+    names = {name for key in content_calls(before) for name in key[2:]}
+    changed = {name for name in names if _changed(name, old, new)}
+    was, now = (windows_of_uids(calls).get(pair.old.uid or "") for calls in (before, after))
+    if was is not None and now is not None:
+        if was.function == now.function and now.function:
+            return (
+                resolve_windows(pair, before, after, old, new) if now.function in changed else Resolution(Level.AS_IS)
+            )
+        if was.types != now.types:
+            return None
+    return None if changed or _explicit_types(before) != _explicit_types(after) else Resolution(Level.AS_IS)
+
+
+def _explicit_types(calls: tuple[FlinkCall, ...]) -> Counter[tuple[str, ...]]:
+    found = Counter[tuple[str, ...]]()
+    for call in calls:
+        if call.owner.endswith(("WindowedStream", "AllWindowedStream")):
+            found[tuple(a for a in call.without_code().arguments if a not in call.classes)] += 1
+    return found
+
+
+def _changed(function: str, old: TypeContext, new: TypeContext) -> bool:
+    """Return True if a function of windows gives other classes than before, whatever their fields are."""
+    for interface, at in (one for found in _ARGUMENTS.values() for one in found):
+        was, now = (
+            None if t.source is None else t.source.argument_information(function, interface, at, t.kryo)
+            for t in (old, new)
+        )
+        if (None if was is None else _shape(was)) != (None if now is None else _shape(now)):
+            return True
+    return False
+
+
+def _shape(kind: TypeInformation) -> tuple[object, ...]:
+    # Fields of a class are compared with the values.
+    parts = () if kind.kind == "pojo" else tuple(map(_shape, kind.parts))
+    return (kind.java_class or kind.name, *(() if kind.java_class else (kind.kind,)), *parts)
+
+
 def _resolve_contents(
     meta: StateMetaInfo, was: WindowForm, now: WindowForm, old: TypeContext, new: TypeContext
 ) -> Resolution | None:
-    if was.function == now.function and now.function:
+    if was.function == now.function and now.function and not _changed(now.function, old, new):
         return Resolution(Level.AS_IS)
     types = [_content_type(form, context) for form, context in ((was, old), (now, new))]
     if None in types:

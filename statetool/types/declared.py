@@ -231,6 +231,14 @@ class ClassSource:
         """Return the calls of Flink's API with which the code of the job declares states, windows and patterns."""
         raise NotImplementedError
 
+    def own_calls(self) -> tuple[FlinkCall, ...]:
+        """Return the calls of the job's own methods and constructors that get types or streams."""
+        raise NotImplementedError
+
+    def changed_classes(self, other: ClassSource) -> tuple[str, ...]:
+        """Return the classes that another source has otherwise, or not at all."""
+        raise NotImplementedError
+
     def record_types(self, kryo: Literal[2, 5] | None) -> Mapping[str, TypeInformation]:
         """Return the types of records that the code of the job names, by their texts."""
         raise NotImplementedError
@@ -249,7 +257,7 @@ class ClassSource:
         function
             Name of the class, without its package.
         interface
-            Name of the interface or abstract class. A class that implements it indirectly has no argument that is known.
+            Name of the interface or abstract class.
         """
         raise NotImplementedError
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, Literal
 
 _SHOWN: Final = 3
 #: An argument that is no constant, or the beginning of one that is a field of the job.
@@ -16,6 +16,7 @@ _WINDOWS: Final = "org.apache.flink.streaming.api.windowing."
 _WINDOWED: Final = ("WindowedStream", "AllWindowedStream")
 #: Methods of windowed streams that do not decide the types of contents.
 _WITHOUT_TYPES: Final = ("trigger", "allowedLateness", "sideOutputLateData")
+_BEGINS: Final = ("window", "windowAll", "countWindow", "countWindowAll")
 _OTHER_WINDOWS: Final = ("GlobalWindows",)
 _ASSIGNERS: Final = f"{_WINDOWS}assigners."
 #: Kinds of the states of contents (``WindowOperatorBuilder``), by the method that takes the function of a window.
@@ -40,7 +41,8 @@ _PATTERNS: Final = "org.apache.flink.cep."
 _PARTS: Final = ("begin", "next", "followedBy", "followedByAny", "notNext", "notFollowedBy")
 _SCALA_TYPES: Final = "org.apache.flink.api.scala.typeutils."
 _BASIC_TYPE: Final = ("org.apache.flink.api.common.typeinfo.BasicTypeInfo", "getInfoFor")
-_UIDS: Final = ("uid", "setUidHash")
+_UIDS: Final = ("uid", "setUid", "setUidHash")
+_UID_REFERENCES: Final = tuple(f"::{name}" for name in _UIDS)
 _DESCRIPTORS: Final = {
     "ValueStateDescriptor": "value", "ListStateDescriptor": "list", "MapStateDescriptor": "map",
     "ReducingStateDescriptor": "reducing", "AggregatingStateDescriptor": "aggregating",
@@ -54,7 +56,7 @@ _ACCESSORS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class FlinkCall:
-    """A call of a method or constructor (``<init>``) of Flink.
+    """A call of a method or constructor (``<init>``) of Flink, or of one of the job that gets types.
 
     Attributes
     ----------
@@ -62,12 +64,18 @@ class FlinkCall:
         Texts of the constants between this call and the one before it, :data:`COMPUTED` for anything else.
     place
         The method of the job that has the call.
+    branches
+        Whether the code branches between this call of Flink and the one before it.
+    use
+        What a method of the job itself gets; empty for calls of Flink.
     """
 
     owner: str
     name: str
     arguments: tuple[str, ...]
     place: str
+    branches: bool = False
+    use: Literal["", "types", "streams"] = ""
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -114,6 +122,16 @@ class DeclaredState:
     types: tuple[str, ...]
     has_ttl: bool
     place: str
+
+    @property
+    def form(self) -> tuple[str, str, tuple[str, ...], bool]:
+        """What decides whether Flink restores the state."""
+        return self.kind, self.mode, self.types, self.has_ttl
+
+    @property
+    def is_computed(self) -> bool:
+        """Whether the code computes a type."""
+        return not self.types or any(COMPUTED in t for t in self.types)
 
 
 def declared_states(calls: Iterable[FlinkCall]) -> Iterator[DeclaredState]:
@@ -197,6 +215,8 @@ class WindowForm:
         Whether it has global windows.
     is_all
         Whether its stream has no keys.
+    types
+        The types that are given explicitly.
     """
 
     kind: str
@@ -204,6 +224,7 @@ class WindowForm:
     evicts: bool | None
     is_global: bool | None
     is_all: bool
+    types: tuple[str, ...] = ()
 
 
 def windows_of_uids(calls: Iterable[FlinkCall]) -> dict[str, WindowForm]:
@@ -219,10 +240,18 @@ def windows_of_uids(calls: Iterable[FlinkCall]) -> dict[str, WindowForm]:
         if call.name == "uid":
             uid = call.arguments[-1] if call.arguments else COMPUTED
             form = _window_form(chain[:-1], evicts_anywhere=evicts_anywhere)
+            if _branches(chain):
+                form = None
             if uid.startswith('"') and form is not None:
                 found.setdefault(uid[1:-1], set()).add(form)
             chain = []
     return {uid: forms.pop() for uid, forms in found.items() if len(forms) == 1}
+
+
+def _branches(chain: Sequence[FlinkCall]) -> bool:
+    """Return True if code decides at run time what stands between the windows of an operator and its uid."""
+    begin = max((at for at, c in enumerate(chain) if c.name in _BEGINS), default=-1)
+    return any(c.branches for c in chain[begin + 1 :] if c.name == "uid" or c.owner.startswith((_STREAMS, _WINDOWS)))
 
 
 def _window_form(chain: Sequence[FlinkCall], *, evicts_anywhere: bool) -> WindowForm | None:
@@ -248,6 +277,7 @@ def _window_form(chain: Sequence[FlinkCall], *, evicts_anywhere: bool) -> Window
         evicts=evicts,
         is_global=is_global,
         is_all=last.owner.endswith(".AllWindowedStream"),
+        types=() if is_plain else tuple(a for a in last.arguments if a not in classes and not a.startswith(LAMBDA)),
     )
 
 
@@ -275,7 +305,9 @@ def macro_calls(calls: Iterable[FlinkCall]) -> list[FlinkCall]:
 
 def given_uids(calls: Iterable[FlinkCall]) -> tuple[set[str], bool]:
     """Return the constant uids of operators, with the ids that ``setUidHash`` gives, and whether the code computes others."""
+    calls = list(calls)
     given = [c.arguments[-1] if c.arguments else COMPUTED for c in calls if c.name in _UIDS]
+    given += [a for c in calls for a in c.arguments if a.endswith(_UID_REFERENCES)]
     constant = {text[1:-1] for text in given if text.startswith('"')}
     return constant, not all(text.startswith('"') for text in given)
 

@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 
 from statetool.compatibility.declared_types import resolve_types
-from statetool.compatibility.record_types import has_same_streams
+from statetool.compatibility.record_types import has_same_classes, has_same_streams
 from statetool.compatibility.verdicts import Level
 from statetool.io.cursor import Cursor
 from statetool.java.classes.jar_classes import JarClasses
@@ -17,7 +17,7 @@ from statetool.serializers.table import snapshot_reader
 from statetool.serializers.typeutils.java_types import type_snapshot
 from statetool.types.declared import TypeContext
 from statetool.types.flink_calls import FlinkCall, WindowForm, given_uids, windows_of_uids
-from statetool.types.type_information import simple
+from statetool.types.type_information import TypeInformation, simple
 from statetool.types.type_names import basic_type
 from tests.support.corpora.archives import unpack
 from tests.support.flink import job_pairs
@@ -122,3 +122,32 @@ def test_streams_of_other_calls_differ() -> None:
     before = [call("DataStream", "rebalance"), call("DataStream", "map", "lambda 0a1b2c3d")]
     assert has_same_streams(before, [before[0], call("DataStream", "map", "lambda ffffffff")])
     assert not has_same_streams(before, [call("DataStream", "forward"), before[1]])
+
+
+def test_settings_and_arguments_of_own_methods_are_part_of_streams() -> None:
+    kryo = call("org.apache.flink.api.common.ExecutionConfig", "enableForceKryo")
+    option = call("org.apache.flink.configuration.Configuration", "set", "PipelineOptions.FORCE_KRYO", "?")
+    own = [FlinkCall("jobs.Job", "exchange", ("?", flag), "jobs.Job.build", use="streams") for flag in "01"]
+    assert not has_same_streams([], [kryo])
+    assert not has_same_streams([], [option])
+    assert not has_same_streams(own[:1], own[1:])
+    assert has_same_streams(own, own)
+
+
+def test_values_may_be_of_subclasses_that_changed(snapshots: Path) -> None:
+    old, new = (JarClasses([job_pairs.jar_of(snapshots, "FlightTupleLonger", side)]) for side in ("old", "new"))
+    base = TypeInformation("pojo", "jobs.FlightJob")
+    assert old.is_same("jobs.FlightJob", new)
+    assert not old.is_same("jobs.FlightTupleLonger", new)
+    assert not has_same_classes(base, old, new)
+    assert has_same_classes(base, old, old)
+    # Kryo writes the class of each value.
+    assert not has_same_classes(TypeInformation("kryo", "jobs.FlightJob"), old, old)
+
+
+def test_a_uid_that_a_method_gets_is_computed() -> None:
+    named = call("SingleOutputStreamOperator", "uid", '"sums"')
+    by_transformation = call("org.apache.flink.api.dag.Transformation", "setUid", "?")
+    by_reference = call("DataStream", "map", "SingleOutputStreamOperator::uid")
+    assert given_uids([named, by_transformation]) == ({"sums"}, True)
+    assert given_uids([named, by_reference]) == ({"sums"}, True)

@@ -79,7 +79,7 @@ def _exchanges(restore: Restore, pairs: list[Pair]) -> list[Exchange]:
     classes = restore.job.classes
     if classes is None or classes.old.source is None or classes.new.source is None:
         return []
-    if not has_same_streams(*(s.flink_calls() for s in (classes.old.source, classes.new.source))):
+    if not has_same_streams(*((*s.flink_calls(), *s.own_calls()) for s in (classes.old.source, classes.new.source))):
         return []
     found = [exchange for pair in pairs for exchange in read_exchanges(pair.old, classes)]
     return [] if any(exchange.reading is None for exchange in found) else found

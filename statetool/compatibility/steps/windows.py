@@ -16,7 +16,7 @@ from statetool.compatibility.step_verdicts import Assumption
 from statetool.compatibility.steps.step import Found, Result, Step, guarded, is_unknown, loses, may_change, per_pair
 from statetool.compatibility.timer_counts import count_entries
 from statetool.compatibility.verdicts import Level, Remedy, Resolution
-from statetool.compatibility.window_forms import CONTENTS, resolve_windows
+from statetool.compatibility.window_forms import CONTENTS, resolve_same_windows, resolve_windows
 from statetool.errors import several
 from statetool.snapshot import views
 from statetool.snapshot.metadata_tables import operator_row
@@ -90,12 +90,15 @@ def _declared(restore: Restore, pair: Pair) -> Iterator[Result]:
     calls = [s.flink_calls() for s in (classes.old.source, classes.new.source)]
     before, after = map(window_calls, calls)
     changed = difference(before, after) if before and after else ""
-    if not changed:
+    resolution: Resolution | None = Resolution(Level.AS_IS)
+    if not restore.has_snapshot:
+        is_same = content_calls(calls[0]) == content_calls(calls[1])
+        resolve = resolve_same_windows if is_same else resolve_windows
+        resolution = resolve(pair, calls[0], calls[1], classes.old, classes.new)
+    if not changed and resolution is not None and resolution.level == Level.AS_IS:
         yield _assumed(pair)
         return
-    resolution: Resolution | None = Resolution(Level.AS_IS)
-    if not restore.has_snapshot and content_calls(calls[0]) != content_calls(calls[1]):
-        resolution = resolve_windows(pair, calls[0], calls[1], classes.old, classes.new)
+    changed = changed or "its calls are the same, and a function has other types"
     if resolution is not None and resolution.level == Level.INCOMPATIBLE:
         yield Found(rule="W4", resolution=resolution.inside(CONTENTS), operator=pair.old)
     elif resolution is not None and resolution.level == Level.AS_IS:

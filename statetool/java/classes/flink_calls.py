@@ -29,9 +29,14 @@ _FLINK: Final = "org.apache.flink."
 #: Loads of variables, of fields of an object, and of elements of an array.
 _LOADS: Final = (*range(0x15, 0x36), 0xB4)
 _STORES: Final = range(0x36, 0x57)
+_POPS: Final = (0x57, 0x58)
+_JUMPS: Final = (*range(0x99, 0xA9), 0xAA, 0xAB, 0xC6, 0xC7, 0xC8)
+_RETURNS: Final = (*range(0xAC, 0xB2), 0xBF)
 _GETSTATIC: Final = 0xB2
 _PUTSTATIC: Final = 0xB3
 _PUTFIELD: Final = 0xB5
+#: What ends a chain of calls.
+_BREAKS: Final = frozenset((*_STORES, *_POPS, *_JUMPS, *_RETURNS, _PUTSTATIC, _PUTFIELD))
 _INVOKES: Final = (0xB6, 0xB7, 0xB8, 0xB9)
 _INVOKESTATIC: Final = 0xB8
 _INVOKEDYNAMIC: Final = 0xBA
@@ -40,6 +45,12 @@ _IMPLEMENTATION: Final = 1
 #: Hex digits by which lambdas are told apart.
 _DIGITS: Final = 8
 _NEW: Final = 0xBB
+#: Ends of the names of Flink's classes of types, and of the descriptors of methods that return one.
+_TYPES: Final = ("TypeInfo", "TypeInformation", "Serializer")
+_GIVES_TYPE: Final = tuple(f"{name};" for name in _TYPES)
+_STREAMS: Final = "Lorg/apache/flink/streaming/api/"
+_HINT: Final = "org.apache.flink.api.common.typeinfo.TypeHint"
+_HINT_TEXT: Final = "TypeHint"
 _KEY_SELECTOR: Final = "org.apache.flink.api.java.functions.KeySelector"
 #: Index of the type of a lambda's method among the arguments of ``LambdaMetafactory``.
 _OF_LAMBDA: Final = 2
@@ -52,39 +63,63 @@ _MOST_CLASSES: Final = 20_000
 
 
 def find_calls(class_path: ClassPath) -> Iterator[FlinkCall]:
-    """Yield the calls in the code of all classes that are not of Flink.
+    """Yield the calls of Flink in the code of all classes that are not of Flink, and those of the job's own methods that get types.
 
     Raises
     ------
     FormatError
         A class file is damaged.
     """
-    for name in class_path.declaring:
-        cls = None if name.startswith(_FLINK) else class_path.read(name)
-        if cls is not None:
+    own = [name for name in class_path.declaring if not name.startswith(_FLINK)]
+    # Subclasses give types to the constructors of classes that declare states.
+    below = {sub for name in own for sub in class_path.subclasses(name)}
+    for name in dict.fromkeys((*own, *sorted(below))):
+        if (cls := class_path.read(name)) is not None:
             for method in cls.methods:
-                yield from _calls_of(cls, method)
+                yield from _calls_of(class_path, cls, method)
 
 
-def _calls_of(cls: ClassFile, method: Member) -> Iterator[FlinkCall]:
+def _calls_of(class_path: ClassPath, cls: ClassFile, method: Member) -> Iterator[FlinkCall]:
     #: Arguments since the last call of Flink, and those of the objects under construction around them.
     pushed: list[str] = []
     outer: list[tuple[str, list[str]]] = []
+    place = f"{cls.name}.{method.name}"
+    branches = False
     for operation, operands in instructions(method.code):
+        branches = branches or operation in _JUMPS
         if operation == _NEW:
             outer.append((cls.constants.class_name(operands.u2()), pushed))
             pushed = []
         elif operation in _INVOKES:
             called = cls.constants.member(operands.u2())
             is_flink = called.owner.startswith(_FLINK)
+            if not is_flink and (types := tuple(filter(_names_type, pushed))):
+                yield FlinkCall(called.owner, called.name, types, place, use="types")
+            if not is_flink and _STREAMS in called.descriptor:
+                yield FlinkCall(called.owner, called.name, tuple(pushed), place, use="streams")
             if called.name == "<init>" and outer and outer[-1][0] == called.owner:
                 if is_flink:
-                    yield FlinkCall(called.owner, called.name, tuple(pushed), f"{cls.name}.{method.name}")
+                    yield FlinkCall(called.owner, called.name, tuple(pushed), place, branches)
+                    branches = False
                 _, before = outer.pop()
-                pushed = before if is_flink else [*before, _simple(called.owner), *pushed]
+                if not is_flink:
+                    hint = _hint(class_path, called.owner)
+                    pushed = [*before, hint] if hint else [*before, _simple(called.owner), *pushed]
+                elif called.owner.endswith(_TYPES):
+                    pushed = [*before, f"{_simple(called.owner)}({', '.join(pushed)})"]
+                else:
+                    pushed = before
+            elif is_flink and operation == _INVOKESTATIC and called.descriptor.endswith(_GIVES_TYPE):
+                count = len(parse_parameters(called.descriptor)[0])
+                kept, arguments = pushed[: len(pushed) - count], pushed[len(pushed) - count :]
+                yield FlinkCall(called.owner, called.name, tuple(arguments), place, branches)
+                branches = False
+                pushed = [*kept, f"{_simple(called.owner)}.{called.name}({', '.join(arguments)})"]
             elif is_flink:
-                yield FlinkCall(called.owner, called.name, tuple(pushed), f"{cls.name}.{method.name}")
-                pushed = []
+                # A constructor of a subclass begins with that of its superclass.
+                is_super = called.name == "<init>" and method.name == "<init>" and called.owner == cls.superclass
+                yield FlinkCall(called.owner, called.name, tuple(pushed[is_super:]), place, branches)
+                pushed, branches = [], False
             elif operation == _INVOKESTATIC and called.owner.startswith("java."):
                 pushed.append(f"{_simple(called.owner)}.{called.name}")
             else:
@@ -93,6 +128,23 @@ def _calls_of(cls: ClassFile, method: Member) -> Iterator[FlinkCall]:
             pushed = []
         elif (argument := _argument(cls, operation, operands)) is not None:
             pushed.append(argument)
+
+
+def _names_type(text: str) -> bool:
+    return (
+        text.endswith(".class")
+        or text.startswith(("Types.", "TypeInformation.", _HINT_TEXT))
+        or basic_type(text) is not None
+        or text.partition("(")[0].endswith(_TYPES)
+    )
+
+
+def _hint(class_path: ClassPath, name: str) -> str:
+    """Return the type of an anonymous ``TypeHint``, empty for other classes."""
+    cls = class_path.read(name) if "$" in name else None
+    if cls is None or cls.superclass != _HINT:
+        return ""
+    return f"{_HINT_TEXT}<{', '.join(map(_text, class_signature(cls).superclass.args))}>"
 
 
 def _argument(cls: ClassFile, operation: int, operands: Cursor) -> str | None:
@@ -164,12 +216,12 @@ def find_record_types(class_path: ClassPath, major: Literal[1, 2]) -> dict[str, 
 
 def _generic_types(class_path: ClassPath) -> Iterator[GenericType]:
     """Yield the type arguments of functions, sources and type hints, and the types of lambdas."""
-    for name in class_path.extending(_FLINK)[:_MOST_CLASSES]:
-        cls = None if name.startswith(_FLINK) else class_path.read(name)
-        if cls is not None:
+    direct = [name for name in class_path.extending(_FLINK)[:_MOST_CLASSES] if not name.startswith(_FLINK)]
+    below = {sub for name in direct for sub in class_path.subclasses(name)}
+    for name in dict.fromkeys((*direct, *sorted(below))):
+        if (cls := class_path.read(name)) is not None:
             signature = class_signature(cls)
-            above = (signature.superclass, *signature.interfaces)
-            yield from (a for t in above if t.name.startswith(_FLINK) for a in t.args if _is_closed(a))
+            yield from (a for t in (signature.superclass, *signature.interfaces) for a in t.args if _is_closed(a))
     for cls in _own_classes(class_path):
         for descriptor in cls.constants.method_types():
             parameters, result = parse_parameters(descriptor)
@@ -211,11 +263,15 @@ _Pushed = list["str | _Text | NamedType | _Selector | None"]
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """A call of Flink, what was pushed since the last other instruction, and the type that the call creates."""
+    """A call of Flink, what was pushed since the last other instruction, and the type that the call creates.
+
+    ``is_chained`` unless a result was stored or dropped, or the code branches, since the call before it.
+    """
 
     called: MemberReference
     pushed: _Pushed
     made: NamedType | None
+    is_chained: bool
 
 
 def find_key_types(class_path: ClassPath, major: Literal[1, 2]) -> dict[str, TypeInformation]:
@@ -232,6 +288,8 @@ def find_key_types(class_path: ClassPath, major: Literal[1, 2]) -> dict[str, Typ
             key: TypeInformation | None = None
             for call in _calls(class_path, cls, method, major):
                 last = call.pushed[-1] if call.pushed else None
+                if not call.is_chained or call.called.name == "reinterpretAsKeyedStream":
+                    key = None
                 if call.called.name == "keyBy":
                     is_typed = "TypeInformation" in call.called.descriptor
                     key = last.key if isinstance(last, _Selector) and not is_typed else None
@@ -254,7 +312,10 @@ def _own_classes(class_path: ClassPath) -> Iterator[ClassFile]:
 def _calls(class_path: ClassPath, cls: ClassFile, method: Member, major: Literal[1, 2]) -> Iterator[_Call]:
     """Yield the calls of Flink in a method."""
     pushed: _Pushed = []
+    is_chained = True
     for operation, operands in instructions(method.code):
+        if operation in _BREAKS:
+            is_chained = False
         if operation in _LDC:
             loaded = cls.constants.loaded(operands.u1() if operation == _LDC[0] else operands.u2())
             pushed.append(
@@ -273,7 +334,8 @@ def _calls(class_path: ClassPath, cls: ClassFile, method: Member, major: Literal
             called = cls.constants.member(operands.u2())
             if called.owner.startswith(_FLINK):
                 made = _made(class_path, called.owner, called.name, pushed, major)
-                yield _Call(called, pushed, made)
+                yield _Call(called, pushed, made, is_chained)
+                is_chained = True
                 kept = [] if made is None else pushed[: _begin(pushed)] if called.name == "TUPLE" else pushed[:-1]
                 pushed = [*kept, *([] if made is None else [made])]
             elif called.name == "<init>" and _KEY_SELECTOR in class_path.supertypes(called.owner):
@@ -310,7 +372,11 @@ def _made(class_path: ClassPath, owner: str, name: str, pushed: _Pushed, major: 
         return NamedType(text, TypeInformation("tuple", java_class, parts=tuple(p.type for p in parts)))
     if not isinstance(last, str):
         return None
-    if (simple, name) in (("TypeInformation", "of"), ("Types", "POJO"), ("TypeExtractor", "getForClass")):
+    if name == "returns" or (simple, name) in (
+        ("TypeInformation", "of"),
+        ("Types", "POJO"),
+        ("TypeExtractor", "getForClass"),
+    ):
         return _of_class(class_path, last, major)
     if (simple, name) in (("GenericTypeInfo", "<init>"), ("Types", "GENERIC")):
         return NamedType(f"generic {last}", kryo(last))

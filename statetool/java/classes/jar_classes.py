@@ -52,7 +52,7 @@ class JarClasses(ClassSource):
         self._below: dict[tuple[str, int | None], tuple[ClassDeclaration, ...]] = {}
         self._hash_codes: dict[str, Convention | str] = {}
         self._informations: dict[tuple[str, bool], TypeInformation | None] = {}
-        self._flink_calls: tuple[FlinkCall, ...] | None = None
+        self._found_calls: tuple[tuple[FlinkCall, ...], tuple[FlinkCall, ...]] | None = None
         self._named_types: dict[tuple[str, int | None], Mapping[str, TypeInformation]] = {}
 
     def open(self) -> JarClasses:
@@ -192,6 +192,12 @@ class JarClasses(ClassSource):
     def has_same_classes(self, other: ClassSource) -> bool:
         return isinstance(other, JarClasses) and self._opened("").checksums() == other._opened("").checksums()
 
+    def changed_classes(self, other: ClassSource) -> tuple[str, ...]:
+        if not isinstance(other, JarClasses):
+            return ()
+        others = other._opened("").checksums()
+        return tuple(sorted(n for n, checksum in self._opened("").checksums().items() if others.get(n) != checksum))
+
     def has_same_code(self, name: str, other: ClassSource) -> bool:
         if not isinstance(other, JarClasses) or not self.has(name):
             return False
@@ -223,9 +229,17 @@ class JarClasses(ClassSource):
         return "" if cls is None else own_hash_code(cls)
 
     def flink_calls(self) -> tuple[FlinkCall, ...]:
-        if self._flink_calls is None:
-            self._flink_calls = tuple(find_calls(self._opened("")))
-        return self._flink_calls
+        return self._calls[0]
+
+    def own_calls(self) -> tuple[FlinkCall, ...]:
+        return self._calls[1]
+
+    @property
+    def _calls(self) -> tuple[tuple[FlinkCall, ...], tuple[FlinkCall, ...]]:
+        if self._found_calls is None:
+            found = tuple(find_calls(self._opened("")))
+            self._found_calls = (tuple(c for c in found if not c.use), tuple(c for c in found if c.use))
+        return self._found_calls
 
     def subclasses(self, name: str, kryo: Literal[2, 5] | None) -> tuple[ClassDeclaration, ...]:
         if not self._has_subclasses or name.startswith("[") or is_known_without_jar(name):

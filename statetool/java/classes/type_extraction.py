@@ -134,7 +134,7 @@ def extract_generic(class_path: ClassPath, given: GenericType, major: Literal[1,
 def extract_argument(
     class_path: ClassPath, function: str, interface: str, index: int, major: Literal[1, 2]
 ) -> TypeInformation | None:
-    """Return the serializer that a release of Flink makes of a type argument of an interface that a class implements itself.
+    """Return the serializer that a release of Flink makes of a type argument of an interface that a class implements.
 
     Follows ``TypeExtractor.getUnaryOperatorReturnType`` and its siblings for classes that give the type.
 
@@ -143,14 +143,29 @@ def extract_argument(
     FormatError
         A class file is damaged.
     """
-    cls = class_path.read(function)
-    if cls is None:
-        return None
-    signature = class_signature(cls)
-    above = next((t for t in (signature.superclass, *signature.interfaces) if t.name == interface), None)
-    if above is None or index >= len(above.args) or above.args[index].kind not in ("class", "array"):
-        return None
-    return extract_generic(class_path, above.args[index], major)
+    given = _argument_of(class_path, function, interface, index)
+    return extract_generic(class_path, given, major) if given is not None and given.kind in ("class", "array") else None
+
+
+def _argument_of(class_path: ClassPath, name: str, interface: str, index: int) -> GenericType | None:
+    """Return a type argument of an interface of a class, through the classes between them, ``None`` if no class file gives it."""
+    cls = class_path.read(name)
+    signature = None if cls is None else class_signature(cls)
+    above = () if signature is None else (signature.superclass, *signature.interfaces)
+    for parent in above:
+        if parent.name == interface:
+            return parent.args[index] if index < len(parent.args) else None
+    for parent in above:
+        file = class_path.read(parent.name) if interface in class_path.supertypes(parent.name) else None
+        if file is None or parent.name == name:
+            continue
+        found = _argument_of(class_path, parent.name, interface, index)
+        if found is None or found.kind != "variable":
+            return found
+        names = [parameter for parameter, _ in class_signature(file).parameters]
+        at = names.index(found.name) if found.name in names else len(names)
+        return parent.args[at] if at < len(parent.args) else None
+    return None
 
 
 class _Extractor:

@@ -226,10 +226,10 @@ def _make_jars(work: Path, snapshots: Path) -> None:
         for job in {p.job for p in PAIRS}:
             target = jar_of(snapshots, job, side)
             target.parent.mkdir(parents=True, exist_ok=True)
-            make_jar(target, _closure(f"jobs/{job}.class", files), method=zipfile.ZIP_STORED)
+            make_jar(target, closure(f"jobs/{job}.class", files), method=zipfile.ZIP_STORED)
 
 
-def _closure(first: str, files: Mapping[str, bytes]) -> dict[str, bytes]:
+def closure(first: str, files: Mapping[str, bytes]) -> dict[str, bytes]:
     """Return the classes that a class needs, and itself."""
     found, todo = dict[str, bytes](), [first]
     while todo:
@@ -388,8 +388,8 @@ def check(snapshots: Path, row: Outcome, known: str) -> st.Check:
     claims = "execution.state-recovery.claim-mode" in pair.new_config
     has_new = known == "savepoint"
     return st.check(
-        _load(stored(snapshots, "old", pair, row.written_by, row.backend)),
-        _load(stored(snapshots, "new", pair, row.release, row.backend)) if has_new else None,
+        load(stored(snapshots, "old", pair, row.written_by, row.backend)),
+        load(stored(snapshots, "new", pair, row.release, row.backend)) if has_new else None,
         flink=row.release,
         backend="heap" if row.backend == "hashmap" else "rocksdb",
         jars=() if known == "jar" else (old,),
@@ -401,7 +401,7 @@ def check(snapshots: Path, row: Outcome, known: str) -> st.Check:
 _UIDS: Final = sorted({uid for p in HERE.rglob("*.*") for uid in re.findall(r'uid\("(\w+)"\)', p.read_text())})
 
 
-def _load(path: Path) -> st.Savepoint:
+def load(path: Path) -> st.Savepoint:
     """Open a snapshot with the uids of its job."""
     ids = {o.state.operator_id for o in st.load(str(path))._inventory.operators.values()}
     return st.load(str(path), uids=[uid for uid in _UIDS if operator_id_for_uid(uid) in ids])

@@ -1,0 +1,68 @@
+"""Jobs whose code names one thing and runs with another: what the snapshot has, the code must not be taken to tell.
+
+Each class of ``job_pairs/traps`` is a job in two versions, as those of ``tests/support/flink/job_pairs.py``, restored from a snapshot of one of these.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+import statetool as st
+from tests.support.compile import make_jar
+from tests.support.corpora.archives import unpack
+from tests.support.flink import job_pairs
+from tools.flink_jars import DEFAULT_VERSIONS, compiled
+
+pytestmark = pytest.mark.full
+
+#: Traps, the pairs whose old snapshots they restore, and the verdict.
+TRAPS: Final = (
+    ("TrapAccumulator", "WindowSame", "not"),
+    ("TrapAccumulatorBase", "WindowSame", "not"),
+    ("TrapExplicit", "WindowSame", "unknown"),
+    ("TrapEvictorSometimes", "WindowSame", "unknown"),
+    ("TrapEitherWindow", "WindowAggregateToProcess", "unknown"),
+    ("TrapSecondVersion", "StateSame", "unknown"),
+    ("TrapTypesSwapped", "StateSame", "unknown"),
+    ("TrapHelper", "StateSame", "unknown"),
+    ("TrapHelperKind", "StateSame", "unknown"),
+    ("TrapDescriptorClass", "StateSame", "not"),
+    ("TrapBase", "StateSame", "unknown"),
+    ("TrapHint", "StateSame", "unknown"),
+    ("TrapTypeOf", "StateSame", "not"),
+    ("TrapOtherKeys", "StateSame", "fully"),
+    ("TrapTransformation", "StateSame", "unknown"),
+    ("TrapUnnamed", "FlightFieldAdded", "unknown"),
+    ("TrapInherited", "FlightFieldAdded", "unknown"),
+)
+
+
+@pytest.fixture(scope="module")
+def snapshots(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return unpack(job_pairs.SNAPSHOTS, tmp_path_factory.mktemp("job-pairs"))
+
+
+@pytest.fixture(scope="module")
+def jars(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    work = tmp_path_factory.mktemp("traps")
+    for side in job_pairs.SIDES:
+        folder = compiled(min(DEFAULT_VERSIONS), job_pairs.sources(work, side, ("jobs", "traps")))
+        files = {p.relative_to(folder).as_posix(): p.read_bytes() for p in sorted(folder.rglob("*.class"))}
+        for trap, _, _ in TRAPS:
+            make_jar(work / f"{trap}-{side}.jar", job_pairs.closure(f"jobs/{trap}.class", files))
+    return work
+
+
+@pytest.mark.parametrize(("trap", "pair", "verdict"), TRAPS)
+def test_code_is_not_taken_for_what_runs(snapshots: Path, jars: Path, trap: str, pair: str, verdict: str) -> None:
+    check = st.check(
+        job_pairs.load(snapshots / "old" / pair / "1.20"),
+        flink="1.20",
+        backend="heap",
+        jars=(jars / f"{trap}-old.jar",),
+        other_jars=(jars / f"{trap}-new.jar",),
+    )
+    assert check.verdict == verdict

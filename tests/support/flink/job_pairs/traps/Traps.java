@@ -1,0 +1,291 @@
+package jobs;
+
+import org.apache.flink.api.common.functions.*;
+import org.apache.flink.api.common.state.*;
+import org.apache.flink.api.common.typeinfo.*;
+import org.apache.flink.streaming.api.datastream.*;
+import org.apache.flink.streaming.api.windowing.assigners.*;
+import org.apache.flink.streaming.api.windowing.windows.*;
+import org.apache.flink.util.Collector;
+
+/** The accumulator of the same class has another type. */
+final class TrapAccumulator extends WindowedJob {
+    static final class Total implements AggregateFunction<String, Integer, String> { // old
+        public Integer createAccumulator() { return 0; } // old
+        public Integer add(String line, Integer sum) { return sum + Job.number(line); } // old
+        public String getResult(Integer sum) { return "sum=" + sum; } // old
+        public Integer merge(Integer a, Integer b) { return a + b; } // old
+    } // old
+    static final class Total implements AggregateFunction<String, Long, String> { // new
+        public Long createAccumulator() { return 0L; } // new
+        public Long add(String line, Long sum) { return sum + Job.number(line); } // new
+        public String getResult(Long sum) { return "sum=" + sum; } // new
+        public Long merge(Long a, Long b) { return a + b; } // new
+    } // new
+    public DataStream<?> build(DataStream<String> lines) {
+        return keyed(lines).window(TumblingEventTimeWindows.of(TEN)).aggregate(new Total()).uid("windows");
+    }
+}
+
+/** Explicit types. */
+final class TrapExplicit extends WindowedJob {
+    static final class Total<A extends Number> implements AggregateFunction<String, A, String> {
+        public A createAccumulator() { return null; }
+        public A add(String line, A sum) { return sum; }
+        public String getResult(A sum) { return "sum=" + sum; }
+        public A merge(A a, A b) { return a; }
+    }
+    public DataStream<?> build(DataStream<String> lines) {
+        return keyed(lines).window(TumblingEventTimeWindows.of(TEN))
+            .aggregate(new Total<Integer>(), Types.INT, Types.STRING).uid("windows"); // old
+            .aggregate(new Total<Long>(), Types.LONG, Types.STRING).uid("windows"); // new
+    }
+}
+
+/** An evictor under a condition. */
+final class TrapEvictorSometimes extends WindowedJob {
+    public DataStream<?> build(DataStream<String> lines) {
+        WindowedStream<String, String, TimeWindow> w = keyed(lines).window(TumblingEventTimeWindows.of(TEN));
+        if (Boolean.getBoolean("evict")) { // new
+            w = w.evictor(org.apache.flink.streaming.api.windowing.evictors.CountEvictor.of(3)); // new
+        } // new
+        return w.aggregate(new Sum()).uid("windows");
+    }
+}
+
+/** The old function is left in the jar. */
+final class TrapSecondVersion extends Job {
+    static class First extends SummingValue {
+        public void open(OpenContext context) throws Exception {
+            sum = getRuntimeContext().getState(new ValueStateDescriptor<>("sum", Types.INT));
+        }
+    }
+    static class Second extends Summing { // new
+        ListState<Integer> sum; // new
+        public void open(OpenContext context) throws Exception { // new
+            sum = getRuntimeContext().getListState(new ListStateDescriptor<>("sum", Types.INT)); // new
+        } // new
+        int add(String key, int number) throws Exception { sum.add(number); return number; } // new
+    } // new
+    public DataStream<?> build(DataStream<String> lines) {
+        return keyed(lines).flatMap(new First()).uid("sums"); // old
+        return keyed(lines).flatMap(new Second()).uid("sums"); // new
+    }
+}
+
+/** Two functions with states of one name exchange their types. */
+final class TrapTypesSwapped extends Job {
+    static class Ints extends RichFlatMapFunction<String, String> {
+        public void flatMap(String line, Collector<String> out) {}
+        public void open(OpenContext context) throws Exception {
+            getRuntimeContext().getState(new ValueStateDescriptor<>("sum", Types.INT)); // old
+            getRuntimeContext().getState(new ValueStateDescriptor<>("sum", Types.LONG)); // new
+        }
+    }
+    static class Longs extends RichFlatMapFunction<String, String> {
+        public void flatMap(String line, Collector<String> out) {}
+        public void open(OpenContext context) throws Exception {
+            getRuntimeContext().getState(new ValueStateDescriptor<>("sum", Types.LONG)); // old
+            getRuntimeContext().getState(new ValueStateDescriptor<>("sum", Types.INT)); // new
+        }
+    }
+    public DataStream<?> build(DataStream<String> lines) {
+        keyed(lines).flatMap(new Longs()).uid("longs").print();
+        return keyed(lines).flatMap(new Ints()).uid("sums");
+    }
+}
+
+/** A helper declared the state, the new code does itself. */
+final class TrapHelper extends Job {
+    static class Sums extends RichFlatMapFunction<String, String> {
+        static <T> ValueStateDescriptor<T> value(String name, TypeInformation<T> type) { // old
+            return new ValueStateDescriptor<>(name, type); // old
+        } // old
+        public void flatMap(String line, Collector<String> out) {}
+        public void open(OpenContext context) throws Exception {
+            getRuntimeContext().getState(value("sum", Types.INT)); // old
+            getRuntimeContext().getState(new ValueStateDescriptor<>("sum", Types.LONG)); // new
+        }
+    }
+    public DataStream<?> build(DataStream<String> lines) {
+        return keyed(lines).flatMap(new Sums()).uid("sums");
+    }
+}
+
+/** A helper makes another kind of state. */
+final class TrapHelperKind extends Job {
+    static class Sums extends RichFlatMapFunction<String, String> {
+        static StateDescriptor<?, ?> state(String name) {
+            return new ValueStateDescriptor<>(name, Types.INT); // old
+            return new ListStateDescriptor<>(name, Types.INT); // new
+        }
+        public void flatMap(String line, Collector<String> out) {}
+        @SuppressWarnings("unchecked")
+        public void open(OpenContext context) throws Exception {
+            getRuntimeContext().getState((ValueStateDescriptor<Integer>) state("sum")); // old
+            getRuntimeContext().getListState((ListStateDescriptor<Integer>) state("sum")); // new
+        }
+    }
+    public DataStream<?> build(DataStream<String> lines) {
+        return keyed(lines).flatMap(new Sums()).uid("sums");
+    }
+}
+
+/** A subclass of a descriptor gets another type. */
+final class TrapDescriptorClass extends Job {
+    static class SumState extends ValueStateDescriptor<Integer> { // old
+        SumState() { super("sum", Types.INT); } // old
+    } // old
+    static class SumState extends ValueStateDescriptor<Long> { // new
+        SumState() { super("sum", Types.LONG); } // new
+    } // new
+    static class Sums extends RichFlatMapFunction<String, String> {
+        public void flatMap(String line, Collector<String> out) {}
+        public void open(OpenContext context) throws Exception {
+            getRuntimeContext().getState(new SumState());
+        }
+    }
+    public DataStream<?> build(DataStream<String> lines) {
+        return keyed(lines).flatMap(new Sums()).uid("sums");
+    }
+}
+
+/** A generic function whose base declares the state. */
+final class TrapBase extends Job {
+    static abstract class Base<T> extends RichFlatMapFunction<String, String> {
+        final Class<T> type;
+        Base(Class<T> type) { this.type = type; }
+        public void flatMap(String line, Collector<String> out) {}
+        public void open(OpenContext context) throws Exception {
+            getRuntimeContext().getState(new ValueStateDescriptor<>("sum", type));
+        }
+    }
+    static class Sums extends Base<Integer> { // old
+        Sums() { super(Integer.class); } // old
+    } // old
+    static class Sums extends Base<Long> { // new
+        Sums() { super(Long.class); } // new
+    } // new
+    public DataStream<?> build(DataStream<String> lines) {
+        return keyed(lines).flatMap(new Sums()).uid("sums");
+    }
+}
+
+/** The keys of another chain change. */
+final class TrapOtherKeys extends Job {
+    public DataStream<?> build(DataStream<String> lines) {
+        KeyedStream<String, String> first = lines.keyBy(line -> line.split(",")[0]);
+        KeyedStream<String, String> second = lines.keyBy(line -> line.split(",")[1]); // old
+        KeyedStream<String, Integer> second = lines.keyBy(line -> number(line)); // new
+        second.map(x -> x).print();
+        return first.flatMap(new InValue()).uid("sums");
+    }
+}
+
+/** Computed in a transformation. */
+final class TrapTransformation extends Job {
+    static String prefix = "su"; // new
+    public DataStream<?> build(DataStream<String> lines) {
+        SingleOutputStreamOperator<String> sums = keyed(lines).flatMap(new InValue());
+        lines.map(x -> x).returns(Types.STRING).uid("other").print();
+        sums.uid("sums"); // old
+        sums.getTransformation().setUid(prefix + "ms"); // new
+        return sums;
+    }
+}
+
+/** Another class without a name in the code has the records. */
+final class TrapUnnamed extends Job {
+    public static class Named {
+        public String key;
+        public int number;
+    }
+    public static class Event {
+        public String key;
+        public int number;
+        public String note; // new
+    }
+    static final class Use implements MapFunction<Named, String> {
+        public String map(Named value) { return ""; }
+    }
+    public DataStream<?> build(DataStream<String> lines) {
+        Object first = new Event();
+        return lines.getExecutionEnvironment().fromElements(first).uid("parse").rebalance()
+                .flatMap(new Hold<Object>()).returns(Types.STRING).uid("hold");
+    }
+}
+
+/** The type comes from a superclass of the job. */
+final class TrapInherited extends Job {
+    public static class Named {
+        public String key;
+        public int number;
+    }
+    public static class Event {
+        public String key;
+        public int number;
+        public String note; // new
+    }
+    static final class Use implements MapFunction<Named, String> {
+        public String map(Named value) { return ""; }
+    }
+    static abstract class Base<T> implements MapFunction<String, T> {}
+    static final class Make extends Base<Event> {
+        public Event map(String line) { return null; }
+    }
+    public DataStream<?> build(DataStream<String> lines) {
+        return lines.map(new Make()).uid("parse").rebalance()
+                .flatMap(new Hold<Event>()).returns(Types.STRING).uid("hold");
+    }
+}
+
+/** Types of type hints. */
+final class TrapHint extends Job {
+    static class Sums extends RichFlatMapFunction<String, String> {
+        public void flatMap(String line, Collector<String> out) {}
+        public void open(OpenContext context) throws Exception {
+            getRuntimeContext().getState(new ValueStateDescriptor<>("sum", TypeInformation.of(new TypeHint<Integer>() {}))); // old
+            getRuntimeContext().getState(new ValueStateDescriptor<>("sum", TypeInformation.of(new TypeHint<Long>() {}))); // new
+        }
+    }
+    public DataStream<?> build(DataStream<String> lines) {
+        return keyed(lines).flatMap(new Sums()).uid("sums");
+    }
+}
+
+/** A type of a class. */
+final class TrapTypeOf extends Job {
+    static class Sums extends RichFlatMapFunction<String, String> {
+        public void flatMap(String line, Collector<String> out) {}
+        public void open(OpenContext context) throws Exception {
+            getRuntimeContext().getState(new ValueStateDescriptor<>("sum", TypeInformation.of(Integer.class))); // old
+            getRuntimeContext().getState(new ValueStateDescriptor<>("sum", TypeInformation.of(Long.class))); // new
+        }
+    }
+    public DataStream<?> build(DataStream<String> lines) {
+        return keyed(lines).flatMap(new Sums()).uid("sums");
+    }
+}
+
+/** The function is chosen at run time. */
+final class TrapEitherWindow extends WindowedJob {
+    public DataStream<?> build(DataStream<String> lines) {
+        WindowedStream<String, String, TimeWindow> w = keyed(lines).window(TumblingEventTimeWindows.of(TEN));
+        return w.aggregate(new Sum()).uid("windows"); // old
+        return (Boolean.getBoolean("x") ? w.aggregate(new Sum()) : w.process(new All<>())).uid("windows"); // new
+    }
+}
+
+/** The class of the accumulator in the superclass of the function. */
+final class TrapAccumulatorBase extends WindowedJob {
+    static abstract class Base<A> implements AggregateFunction<String, A, String> {
+        public A merge(A a, A b) { return a; }
+        public A add(String line, A sum) { return sum; }
+        public String getResult(A sum) { return "sum=" + sum; }
+    }
+    static final class Total extends Base<Integer> { public Integer createAccumulator() { return 0; } } // old
+    static final class Total extends Base<Long> { public Long createAccumulator() { return 0L; } } // new
+    public DataStream<?> build(DataStream<String> lines) {
+        return keyed(lines).window(TumblingEventTimeWindows.of(TEN)).aggregate(new Total()).uid("windows");
+    }
+}
