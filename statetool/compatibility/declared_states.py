@@ -50,6 +50,18 @@ class _Declared:
         """States whose names the code computes."""
         return Counter((s.place, *s.form) for s in self.states if s.name is None)
 
+    def ttl_helpers(self, states: list[DeclaredState]) -> Counter[tuple[str, ...]] | None:
+        """Return the calls by which methods of the job may set a time to live for states; ``None`` if none sets one."""
+        declaring = {s.place for s in self.states}
+        setting = Counter(
+            (c.place,) for c in self.source.flink_calls() if c.name == "enableTimeToLive" and c.place not in declaring
+        )
+        if not setting:
+            return None
+        places = {s.place for s in states}
+        used = (c for c in self.source.own_calls() if c.use == "states" and c.place in places)
+        return Counter[tuple[str, ...]]((c.owner, c.name, *c.arguments) for c in used) + Counter(setting)
+
     def has_types_of(self, other: _Declared) -> bool:
         """Return True if both jobs give their own methods and constructors the same types."""
         own, others = (
@@ -123,6 +135,9 @@ def _check(
             yield Found(rule="K6", resolution=switched, operator=old)
         else:
             yield is_unknown("K6", f"{switched.reason} So the code of the new job declares it.", _ASK, old)
+    elif keyed and before is not None and before.ttl_helpers(of_old or []) != after.ttl_helpers(of_new):
+        text = f"Methods of the job that set a time to live changed, or the arguments that they get. Whether {meta.name} has one in the new job is unknown."
+        yield is_unknown("K6", text, _ASK, old)
 
 
 def _may_be_another(of_old: list[DeclaredState], of_new: list[DeclaredState]) -> bool:

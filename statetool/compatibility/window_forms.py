@@ -72,12 +72,11 @@ def resolve_same_windows(
     changed = {name for name in names if _changed(name, old, new)}
     was, now = (windows_of_uids(calls).get(pair.old.uid or "") for calls in (before, after))
     if was is not None and now is not None:
-        if was.function == now.function and now.function:
-            return (
-                resolve_windows(pair, before, after, old, new) if now.function in changed else Resolution(Level.AS_IS)
-            )
-        if was.types != now.types:
-            return None
+        # Two operators may have exchanged their functions.
+        if was != now or now.function in changed:
+            return resolve_windows(pair, before, after, old, new)
+        if now.function:
+            return Resolution(Level.AS_IS)
     return None if changed or _explicit_types(before) != _explicit_types(after) else Resolution(Level.AS_IS)
 
 

@@ -232,7 +232,7 @@ class ClassSource:
         raise NotImplementedError
 
     def own_calls(self) -> tuple[FlinkCall, ...]:
-        """Return the calls of the job's own methods and constructors that get types or streams."""
+        """Return the calls of the job's own methods and constructors that get types, streams or states."""
         raise NotImplementedError
 
     def changed_classes(self, other: ClassSource) -> tuple[str, ...]:

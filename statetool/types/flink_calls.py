@@ -75,7 +75,7 @@ class FlinkCall:
     arguments: tuple[str, ...]
     place: str
     branches: bool = False
-    use: Literal["", "types", "streams"] = ""
+    use: Literal["", "types", "streams", "states"] = ""
 
     @property
     def classes(self) -> tuple[str, ...]:

@@ -49,6 +49,7 @@ _NEW: Final = 0xBB
 _TYPES: Final = ("TypeInfo", "TypeInformation", "Serializer")
 _GIVES_TYPE: Final = tuple(f"{name};" for name in _TYPES)
 _STREAMS: Final = "Lorg/apache/flink/streaming/api/"
+_STATES: Final = "Lorg/apache/flink/api/common/state/"
 _HINT: Final = "org.apache.flink.api.common.typeinfo.TypeHint"
 _HINT_TEXT: Final = "TypeHint"
 _KEY_SELECTOR: Final = "org.apache.flink.api.java.functions.KeySelector"
@@ -97,6 +98,8 @@ def _calls_of(class_path: ClassPath, cls: ClassFile, method: Member) -> Iterator
                 yield FlinkCall(called.owner, called.name, types, place, use="types")
             if not is_flink and _STREAMS in called.descriptor:
                 yield FlinkCall(called.owner, called.name, tuple(pushed), place, use="streams")
+            if not is_flink and _STATES in called.descriptor:
+                yield FlinkCall(called.owner, called.name, tuple(pushed), place, use="states")
             if called.name == "<init>" and outer and outer[-1][0] == called.owner:
                 if is_flink:
                     yield FlinkCall(called.owner, called.name, tuple(pushed), place, branches)

@@ -289,3 +289,33 @@ final class TrapAccumulatorBase extends WindowedJob {
         return keyed(lines).window(TumblingEventTimeWindows.of(TEN)).aggregate(new Total()).uid("windows");
     }
 }
+
+/** A method of the job switches on a time to live. */
+final class TrapTtlHelper extends Job {
+    static class Sums extends RichFlatMapFunction<String, String> {
+        static <T> ValueStateDescriptor<T> withTtl(ValueStateDescriptor<T> state) {
+            state.enableTimeToLive(StateTtlConfig.newBuilder(java.time.Duration.ofDays(9)).build());
+            return state;
+        }
+        public void flatMap(String line, Collector<String> out) {}
+        public void open(OpenContext context) throws Exception {
+            getRuntimeContext().getState(new ValueStateDescriptor<>("sum", Types.INT)); // old
+            getRuntimeContext().getState(withTtl(new ValueStateDescriptor<>("sum", Types.INT))); // new
+        }
+    }
+    public DataStream<?> build(DataStream<String> lines) {
+        return keyed(lines).flatMap(new Sums()).uid("sums");
+    }
+}
+
+/** Two windows exchange their functions. */
+final class TrapWindowsSwapped extends WindowedJob {
+    public DataStream<?> build(DataStream<String> lines) {
+        keyed(lines).window(TumblingEventTimeWindows.of(TEN))
+                .aggregate(new LongSum()).uid("other").print(); // old
+                .aggregate(new Sum()).uid("other").print(); // new
+        return keyed(lines).window(TumblingEventTimeWindows.of(TEN))
+                .aggregate(new Sum()).uid("windows"); // old
+                .aggregate(new LongSum()).uid("windows"); // new
+    }
+}
