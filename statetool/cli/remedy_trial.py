@@ -54,15 +54,19 @@ def try_remedies(findings: Findings, snapshot: statetool.Savepoint, path: str, r
             raise
         except StatetoolError as error:
             return _marked(findings, texts | dict.fromkeys(runnable, f"A proposal: its trial failed. {error.message}"))
-    known, errors = (
-        {f.where for f in findings.findings},
-        {f.where for f in check_findings(check).findings if f.severity == "error"},
-    )
-    helps = {
-        c: errors <= known and not any(f.command == c and f.where in errors for f in findings.findings)
-        for c in runnable
-    }
-    texts |= dict.fromkeys(runnable, "A proposal: in a trial, the job still does not restore this.")
+    known = {f.where for f in findings.findings}
+    errors = {f.where: f for f in check_findings(check).findings if f.severity == "error"}
+    stays = {f.command for f in findings.findings if f.where in errors}
+    others = [f for where, f in errors.items() if where not in known]
+    helps = {c: not others and c not in stays for c in runnable}
+    for c in runnable:
+        texts[c] = (
+            "A proposal: in a trial, the job still does not restore this."
+            if c in stays
+            else f"In a trial, the copy has another error: {', '.join(others[0].where)}."
+            if others
+            else ""
+        )
     marked = _marked(findings, {c: text for c, text in texts.items() if not helps.get(c)})
     if not any(helps.values()):
         return marked

@@ -12,12 +12,13 @@ from statetool.html.style import STYLE
 #: of elements, except for ``anywhere``.
 _ALIGNED: Final = {
     "number": "text-align:right;vertical-align:top;white-space:nowrap",
+    "moment": "text-align:left;vertical-align:top;white-space:nowrap",
     "long": "text-align:left;vertical-align:top;overflow-wrap:break-word;overflow-wrap:anywhere;min-width:16rem;max-width:32rem",
     "word": "text-align:left;vertical-align:top;overflow-wrap:break-word;overflow-wrap:anywhere;min-width:9rem;max-width:32rem",
     "": "text-align:left;vertical-align:top",
 }
 #: The markup of a cell of :func:`~statetool.html.markup.table`. Texts cannot contain it: they are escaped.
-_CELL: Final = re.compile(r'<(t[dh]|caption)(?: class="(number|long|word)")?>')
+_CELL: Final = re.compile(r'<(t[dh]|caption)(?: class="(number|moment|long|word)")?>')
 #: Notebooks take what stands between two dollar signs, as in names of Java's inner classes, for a formula, except here.
 _CLASS: Final = "statetool tex2jax_ignore mathjax_ignore"
 

@@ -57,9 +57,11 @@ def table(names: Sequence[str], rows: Iterable[Sequence[Any]], caption: str = ""
 
 
 def _kind(cells: Sequence[Html]) -> str | None:
-    """Return the class of a column: ``number``, ``long`` for texts of several lines, ``word`` for long words, or ``None``."""
+    """Return the class of a column: ``number``, ``moment``, ``long`` for texts of several lines, ``word`` for long words, or ``None``."""
     if any(cell.startswith("<data") for cell in cells):
         return "number"
+    if any(cell.startswith("<time") for cell in cells):
+        return "moment"
     if any("<svg" in cell for cell in cells):
         return None
     texts = [_TAG.sub(" ", cell) for cell in cells]

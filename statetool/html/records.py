@@ -55,7 +55,7 @@ def _cell(name: str, value: Any) -> Html:
         case int() if name.endswith("_bytes") or name.startswith("bytes_"):
             return size(value)
         case int() if name.endswith("_ms"):
-            return html(moment(value))
+            return element("time", moment(value))
         case int() if name.endswith(("_id", "_version", "_checkpoint")):
             return element("data", value, value=value)
         case float() if name == "reuse":

@@ -20,7 +20,7 @@ STYLE: Final = """
 .statetool th { color: var(--soft); font-weight: 600; vertical-align: bottom; }
 .statetool .number { text-align: right; } .statetool td.word { overflow-wrap: anywhere; min-width: 9rem; }
 .statetool td.long { overflow-wrap: anywhere; min-width: 16rem; }
-.statetool data { white-space: nowrap; }
+.statetool data, .statetool time { white-space: nowrap; }
 .statetool summary { cursor: pointer; padding: .3rem 0; }
 .statetool .bad { color: var(--bad); } .statetool .warn { color: var(--warn); } .statetool .good { color: var(--good); }
 .statetool .finding { border-left: .25rem solid var(--line); background: var(--card); border-radius: .25rem; padding: .4rem .8rem;

@@ -25,7 +25,7 @@ from statetool.io.threads import after_fork
 _DELETED: Final = (
     "Flink may have deleted it, as it does with a shared file that no retained checkpoint of the job needs; "
 )
-_BUCKET_SCHEMES: Final = frozenset(
+BUCKET_SCHEMES: Final = frozenset(
     ("s3", "s3a", "s3n", "s3p", "gs", "gcs", "oss", "abfs", "abfss", "wasb", "wasbs", "az")
 )
 #: Schemes of Flink's and Hadoop's file systems that have another name in fsspec.
@@ -234,7 +234,7 @@ def check_bucket(uri: str) -> None:
     SnapshotNotFoundError
     """
     scheme, _, rest = uri.partition("://")
-    if scheme not in _BUCKET_SCHEMES:
+    if scheme not in BUCKET_SCHEMES:
         return
     bucket = f"{scheme}://{rest.partition('/')[0]}"
     try:

@@ -16,8 +16,19 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
-from statetool.errors import StatetoolError, TargetExistsError, WriteFailedError
-from statetool.io.files import BYTES_WRITTEN, NO_FILE, exists, file_system, is_local, join, local_path, parent
+from statetool.errors import SnapshotNotFoundError, StatetoolError, TargetExistsError, WriteFailedError
+from statetool.io.files import (
+    BUCKET_SCHEMES,
+    BYTES_WRITTEN,
+    NO_FILE,
+    check_bucket,
+    exists,
+    file_system,
+    is_local,
+    join,
+    local_path,
+    parent,
+)
 
 # File systems that show a file while it is being written. It must be renamed into place, which is atomic there.
 # Object stores show an object when its upload is complete, and cannot rename.
@@ -40,6 +51,11 @@ _HINTS: Final = {
 
 def write_failed(error: OSError, uri: str) -> WriteFailedError:
     """Return the error for a file that the system refuses to write."""
+    if isinstance(error, FileNotFoundError):
+        try:
+            check_bucket(uri)
+        except SnapshotNotFoundError as missing:
+            return WriteFailedError(missing.message, hint=missing.hint)
     reason = error.strerror or str(error) or type(error).__name__
     return WriteFailedError(f"cannot write: {reason}", hint=_HINTS.get(error.errno or 0, "")).at(file=uri)
 
@@ -140,8 +156,14 @@ def make_dir(uri: str) -> bool:
             os.makedirs(local_path(uri), exist_ok=True)
         else:
             fs, path = file_system(uri)
-            fs.makedirs(path, exist_ok=True)
+            make_folders(fs, path)
     return not existed
+
+
+def make_folders(fs: Any, path: str, *, exist_ok: bool = True) -> None:
+    """Make a folder with its parents, except in an object store, which has none: its library would make a missing bucket."""
+    if not {*((fs.protocol,) if isinstance(fs.protocol, str) else fs.protocol)} & BUCKET_SCHEMES:
+        fs.makedirs(path, exist_ok=exist_ok)
 
 
 def move(source: str, target: str) -> bool:

@@ -369,14 +369,14 @@ class Compiler:
         unnamed = _positional(old), _positional(new)
         if not before or not after or not any(unnamed) or (all(unnamed) and before == after):
             return {}
-        known = ", ".join(f"{name} {kind}" for name, kind in before.items())
+        known, wanted = (", ".join(f"{name} {kind}" for name, kind in of.items()) for of in (before, after))
         chosen = {*self.choices.sources, *self.choices.fills}
-        return {
-            name: f"{kind} of a SQL row without field names, whose fields changed from ({known}): pass the compiled plans of both jobs "
-            f"(--columns-from-plan-a and -b), its old field with --rename, or its value with --fill"
-            for name, kind in after.items()
-            if f"{path}.{name}" not in chosen
-        }
+        # The same for all fields, so that a list of steps has it once.
+        reason = (
+            f"the fields of a SQL row without names changed from ({known}) to ({wanted}): pass the compiled plans of both jobs "
+            f"(--columns-from-plan-a and -b), the old field with --rename, or a value with --fill"
+        )
+        return {name: reason for name in after if f"{path}.{name}" not in chosen}
 
     def _check_positions(self, old: TypeAtPath, new: TypeAtPath, sources: dict[str, str | None], path: str) -> None:
         """Add a step if numbered fields are matched by position and their count differs: other pairs of fields may be intended."""

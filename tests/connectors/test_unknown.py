@@ -151,3 +151,9 @@ def test_a_global_committer_of_another_version_is_not_read(tmp_path: Path) -> No
     assert whole_versioned(frame, "it") == (1, b"\xb9\x1f\x25\x2b\0")
     path = written(tmp_path / "s", **{COMMITTER_STATE: [frame]})
     assert [r["verdict"] for r in run("sinks", "pending", path, code=1)] == ["unknown"]
+
+
+def test_a_sink_without_elements_has_nothing_to_commit(tmp_path: Path) -> None:
+    """Kafka's sink with at-least-once has an empty state, which does not name its connector."""
+    (sink,) = run("sinks", "list", written(tmp_path / "sp", **{WRITER_STATE: []}))
+    assert sink["note"].startswith("nothing to commit: its state is empty, as that of Kafka's sink with at-least-once")

@@ -17,6 +17,7 @@ from fsspec.registry import _registry
 
 import statetool
 from statetool.cli.main import cli
+from statetool.demo import SAVEPOINT
 from statetool.errors import MissingDependencyError, StatetoolError, StorageError
 from statetool.io import files
 from statetool.io.targets import put_new
@@ -195,6 +196,16 @@ def test_s3_has_no_such_bucket(s3: Store) -> None:
     for arguments in (("info", "s3://nowhere/x"), ("ls", "s3://nowhere"), ("orphans", "s3://nowhere/checkpoints")):
         assert "the bucket s3://nowhere does not exist. check the name" in one_line(*arguments)
     assert "s3://failing/x does not exist" in one_line("info", "s3://failing/x")
+
+
+def test_s3_writes_make_no_bucket(s3: Store) -> None:
+    """A misspelt bucket is an error. s3fs would make it along with a folder."""
+    export = ("export", SAVEPOINT, "orders", "keyed_state", "s3://nowhere/export", "--format", "csv")
+    for arguments in (("copy", SAVEPOINT, "s3://nowhere/copy"), export):
+        result = CliRunner().invoke(cli, [*arguments])
+        assert "the bucket s3://nowhere does not exist. check the name" in result.stderr
+        assert result.exit_code == 3
+        assert not s3.fs.exists("nowhere")
 
 
 def test_s3_without_credentials(s3: Store, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

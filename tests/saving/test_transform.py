@@ -372,3 +372,18 @@ def test_one_field_of_a_struct_is_changed(spark: Any, tmp_path: Path) -> None:
         sp[uid].transform({"total.f9": "1"})
     with pytest.raises(OptionError, match="in part"):
         sp[uid].transform({"mean.f0": "1", "mean": "mean"})
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("expression", "says"), [("v", True), ("v + 1", False)])
+def test_a_command_that_changes_nothing_says_so(
+    tmp_path: Path, spark: SparkSession, expression: str, says: bool
+) -> None:
+    table = pa.table({"id": [1, 2], "v": [1, 2]})
+    state = statetool.bootstrap_keyed_state(table, key="id", states={"v": statetool.value("BIGINT")})
+    statetool.SavepointWriter.new().with_operator("op", state).write(str(tmp_path / "sp"), flink_version="2.3")
+    words = ("transform", str(tmp_path / "sp"), str(tmp_path / "new"), "--uid", "op", "--set", f"v={expression}")
+    for dry_run in (("--dry-run",), ()):
+        done = CliRunner().invoke(cli, [*words, *dry_run])
+        assert done.exit_code == 0, done.output
+        assert (f"nothing {'would change' if dry_run else 'changed'}" in done.stderr) == says

@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
+
 import fsspec
 import pytest
 
+import statetool
 from statetool.errors import SnapshotNotFoundError
 from statetool.formats.metadata.handles import FileHandle
 from statetool.io import files
@@ -40,3 +44,14 @@ def test_many_files_in_a_far_directory_are_listed_once(monkeypatch: pytest.Monke
         SnapshotNotFoundError, match=r"gone of the snapshot.*\. Flink may have deleted it, as it does with a shared"
     ):
         locator.resolve(FileHandle(size_bytes=1, path="memory://many/job/shared/gone"))
+
+
+def test_a_missing_shared_file_may_have_been_deleted_by_flink(sql_corpus: Path, tmp_path: Path) -> None:
+    """Its listing and writes say so, as reads do."""
+    shutil.copytree(sql_corpus / "sql_group_agg_rocksdb_incremental" / "snapshot", tmp_path / "job")
+    min((tmp_path / "job" / "shared").iterdir()).unlink()
+    (row,) = statetool.list_snapshots(str(tmp_path / "job"))
+    assert row.problem is not None
+    assert "(Flink may have deleted it, as it does with a shared file" in row.problem
+    with pytest.raises(SnapshotNotFoundError, match="Flink may have deleted it, as it does with a shared file"):
+        statetool.copy(row.path, str(tmp_path / "copy"))

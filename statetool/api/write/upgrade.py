@@ -20,7 +20,7 @@ from statetool.errors import FormatError, OptionError, UnsupportedError, several
 from statetool.snapshot.inventory import Inventory
 from statetool.tables.request import list_options
 from statetool.types.declared import ClassSource, TypeContext
-from statetool.types.options import name_list
+from statetool.types.options import name_list, whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -118,6 +118,7 @@ def upgrade(
     accept: Iterable[str] = (),
     renames: Mapping[str, str] | None = None,
     fills: Mapping[str, Any] | None = None,
+    last_access_ms: int | None = None,
     spark: SparkSession | None = None,
     uids: Iterable[str] = (),
     rebase: Mapping[str, str] | None = None,
@@ -147,7 +148,7 @@ def upgrade(
         Flink release of the new job. Defaults to that of ``to``, or of the snapshot.
     backend
         State backend of the new job, as for :func:`statetool.check`. A native snapshot of RocksDB or ForSt needs it if ``to`` is not given.
-    accept, renames, fills
+    accept, renames, fills, last_access_ms
         As for :func:`statetool.migrate`.
     spark, uids, rebase, checkpoint_id, dry_run, take_over, progress, on_plan
         As for :func:`statetool.rescale`.
@@ -184,9 +185,10 @@ def upgrade(
         base, new_job = base.with_names_of(new_job), new_job.with_names_of(base)
     before = check_inventories(base, new_job, flink_version, backend, classes, started)
     plan = _plan(base, new_job, flink_version, classes, backend).renaming(renames or {}).filling(fills or {})
-    plan = plan.accepting(tuple(accept))
-    plan = try_conversions(plan, base)
-    plan = replace(plan, refused=tuple(dict.fromkeys((*plan.refused, *_not_mended(before, plan)))))
+    if last_access_ms is not None:
+        plan = plan.with_last_access(whole_number("last_access_ms", last_access_ms, least=0))
+    plan = try_conversions(plan.accepting(tuple(accept)), base)
+    plan = replace(plan, refused=tuple(dict.fromkeys((*plan.refused, *_not_mended(before, plan, base.path)))))
     if on_plan is not None:
         on_plan(plan)
     done = Upgrade(before=before, plan=plan)
@@ -221,18 +223,18 @@ def _check_proof(verification: Verification, after: Check) -> None:
         )
 
 
-def _way_on(cause: Cause) -> str:
+def _way_on(cause: Cause, path: str) -> str:
     """Return what to do about a cause. State that is refused is never left out unasked, so only another name is suggested."""
-    from statetool.compatibility.verdicts import Level
+    from statetool.compatibility.verdicts import A, Level
 
     if cause.remedy is None:
         return ""
     if cause.remedy.command[:1] == ("uid",):
-        return str(cause.remedy)
+        return str(replace(cause.remedy, command=tuple(path if word is A else word for word in cause.remedy.command)))
     return cause.remedy.text if cause.level is Level.UNKNOWN else ""
 
 
-def _not_mended(check: Check, plan: MigrationPlan) -> Iterator[str]:
+def _not_mended(check: Check, plan: MigrationPlan, path: str) -> Iterator[str]:
     """Yield the reasons of the check that no step of the plan mends."""
     from statetool.compatibility.verdicts import Level
     from statetool.migration.conversion import are_of_both_apis
@@ -254,7 +256,7 @@ def _not_mended(check: Check, plan: MigrationPlan) -> Iterator[str]:
         causes = [c for c in operator.causes if c.level >= Level.UNKNOWN and c.reason not in of_start]
         lost = [w for w in operator.warnings if w.kind == "loses" and w.message not in of_start]
         if causes or lost:
-            remedies = [_way_on(c) for c in causes if c.remedy is not None]
+            remedies = [_way_on(c, path) for c in causes if c.remedy is not None]
             reason = " ".join(dict.fromkeys(c.text for c in causes)) or " ".join(w.message for w in lost)
             yield " ".join((f"{name}: {reason}", *dict.fromkeys(filter(None, remedies))))
         for state in operator.states:

@@ -33,6 +33,7 @@ from statetool.cli.read.inspect import comparison_record
 from statetool.cli.verdicts import command_line, show_comparison
 from statetool.cli.write.rewrite import report_target, source_and_target
 from statetool.errors import OptionError
+from statetool.snapshot.metadata_tables import operator_row
 
 if TYPE_CHECKING:
     from statetool.compatibility.verdicts import Check
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
 _RESTORED: Final = ("fully", "after_migration")
 #: Number of differences that a dry run of ``transform`` shows.
 _MAX_SHOWN: Final = 20
+#: Bytes of an operator's state that ``transform`` reads again, to say that nothing changed.
+_MOST_COMPARED: Final = 64 << 20
 
 
 @click.command(cls=Command)
@@ -89,17 +92,41 @@ def transform(
         if options.output.is_json:
             options.output.record(comparison_record(comparison, _MAX_SHOWN))
         show_comparison(comparison, _MAX_SHOWN, options.output.form, command_line("source"))
+        is_changed = not comparison.equal
     else:
         written = edits.write(target, take_over=options.take_over)
         rows = [s for s in written.metadata_rows("states") if s.operator == written[uid].name]
         options.output.rows(rows, columns=("operator", "name", "kind", "value_type"))
-    report_target(target, options)
+        is_small = operator_row(savepoint[uid].inventory).state_bytes <= _MOST_COMPARED
+        is_changed = not is_small or not savepoint.diff(written, operators=[uid], states=[*change]).equal
+    report_target(target, options, is_changed=is_changed)
 
 
 def fill_option(command: Callable[..., None]) -> Callable[..., None]:
     """Add ``--fill``."""
     help = "Value of a new field, as JSON."
     return click.option("--fill", "fills", multiple=True, metavar="FIELD=JSON", help=help)(command)
+
+
+def last_access_option(command: Callable[..., None]) -> Callable[..., None]:
+    """Add ``--last-access``, in epoch milliseconds."""
+    return click.option(
+        "--last-access",
+        "last_access_ms",
+        metavar="MS|now",
+        callback=_read_last_access,
+        help="Last access of values that get a time to live: epoch milliseconds, or now, as Flink 2 does.",
+    )(command)
+
+
+def _read_last_access(_: click.Context, __: click.Parameter, value: str | None) -> int | None:
+    if value is None:
+        return None
+    if value == "now":
+        return int(time.time() * 1000)
+    if not value.isdecimal():
+        raise OptionError(f"--last-access {value} is no number of milliseconds, and not now")
+    return int(value)
 
 
 def _migration_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -109,11 +136,7 @@ def _migration_options(command: Callable[..., None]) -> Callable[..., None]:
         sql_plan_options,
         flink_option("JOB"),
         fill_option,
-        click.option(
-            "--last-access",
-            metavar="MS|now",
-            help="Last access of values that get a time to live: epoch milliseconds, or now, as Flink 2 does.",
-        ),
+        last_access_option,
         click.option("--rename", "renames", multiple=True, metavar="FIELD=OLD", help="Old name of a renamed field."),
         click.option(
             "--accept", multiple=True, metavar="STEP", help="Step that loses values and that you accept, by name."
@@ -134,23 +157,12 @@ class _Choices:
     accept: tuple[str, ...]
     renames: tuple[str, ...]
     fills: tuple[str, ...]
-    last_access: str | None
+    last_access_ms: int | None
     flink: str | None
     jar_a: tuple[str, ...]
     jar_b: tuple[str, ...]
     plan_a: str | None
     plan_b: str | None
-
-    @property
-    def last_access_ms(self) -> int | None:
-        """The last access in epoch milliseconds."""
-        if self.last_access is None:
-            return None
-        if self.last_access == "now":
-            return int(time.time() * 1000)
-        if not self.last_access.isdecimal():
-            raise OptionError(f"--last-access {self.last_access} is no number of milliseconds, and not now")
-        return int(self.last_access)
 
     @property
     def paths(self) -> list[str]:

@@ -23,7 +23,7 @@ from statetool.cli.options import (
     start_options,
 )
 from statetool.cli.output import echo_err, echo_marked
-from statetool.cli.write.migrate import fill_option, report_steps
+from statetool.cli.write.migrate import fill_option, last_access_option, report_steps
 from statetool.cli.write.rewrite import report_target, source_and_target
 from statetool.errors import several
 
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 @click.option("--accept", multiple=True, metavar="STEP", help="Step that loses values and that you accept, by name.")
 @click.option("--rename", "renames", multiple=True, metavar="FIELD=OLD", help="Old name of a renamed field.")
 @fill_option
+@last_access_option
 @start_options
 @common_options(*WRITE, "uids", "name_uid")
 def upgrade(
@@ -59,6 +60,7 @@ def upgrade(
     accept: tuple[str, ...],
     renames: tuple[str, ...],
     fills: tuple[str, ...],
+    last_access_ms: int | None,
     start: StartOptions,
 ) -> None:
     """Write a snapshot for a new release and new classes.
@@ -96,6 +98,7 @@ def upgrade(
             accept=accept,
             renames=pairs(renames, "FIELD=OLD"),
             fills=json_values(fills),
+            last_access_ms=last_access_ms,
             on_plan=show,
             **start,
             **options.write_arguments,

@@ -23,7 +23,7 @@ _FLINK_PORT: Final = 8081
 #: Names of namespaces and resources: they become part of URLs.
 _RESOURCE_NAME: Final = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?")
 #: A URL without a scheme, as people type it: ``localhost:8081/orders``.
-_HOST_AND_PORT: Final = re.compile(r"(?:[A-Za-z0-9-]+\.)*[A-Za-z0-9-]+:[0-9]{2,5}(?:/[^/]*)?")
+_HOST_AND_PORT: Final = re.compile(r"(?:[A-Za-z0-9-]+\.)*[A-Za-z0-9-]+:[0-9]{1,5}(?:/[^/]*)?")
 _CHOICES: Final = ("checkpoint", "savepoint")
 _LATEST: Final = "latest"
 _CONTEXT: Final = "context"

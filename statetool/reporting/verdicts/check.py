@@ -303,7 +303,10 @@ class _Remedies:
         own = f"{self._migration.name}: "
         if refused := [r.removeprefix(own) for r in (self._plan or plan).refused if r.startswith(own)]:
             return f"statetool does not convert this state: {'; '.join(refused)}.", ()
-        steps = "; ".join(f"{s.path}: {s.text}" for s in self._migration.steps)
+        paths: dict[str, list[str]] = {}
+        for step in self._migration.steps:
+            paths.setdefault(step.text, []).append(step.path)
+        steps = "; ".join(f"{', '.join(of)}: {text}" for text, of in paths.items())
         if any(s.change == "impossible" for s in self._migration.unaccepted):
             text = f"Not every value can be converted ({steps}). See the choices: statetool migrate --dry-run."
             return text, ()
@@ -358,7 +361,11 @@ def _summary(check: Check) -> str:
     fine = sum(_is_fine(s) for o in operators if _is_fine(o) for s in o.states)
     whole = sum(_is_fine(o) and all(map(_is_fine, o.states)) for o in operators)
     within = f"(in {whole:,} of {several(len(operators), 'operator')})"
-    unchanged = share(fine, states, "state", f"{within} restores unchanged.", f"{within} restore unchanged.")
+    unchanged = (
+        share(fine, states, "state", f"{within} restores unchanged.", f"{within} restore unchanged.")
+        if states
+        else share(whole, len(operators), "operator", "restores unchanged.", "restore unchanged.")
+    )
     new = [display_name(o.uid) for o in check.operators if o.is_new]
     names = ", ".join((*new[:_MOST_NAMES], *(["..."] if len(new) > _MOST_NAMES else [])))
     empty = (

@@ -26,7 +26,7 @@ from statetool.errors import OptionError, SnapshotNotFoundError, StatetoolError,
 from statetool.io import owner
 from statetool.io.files import exists, file_system, is_dir, is_local, list_dir, local_path
 from statetool.io.listing import stat
-from statetool.io.targets import read_if_there, writing
+from statetool.io.targets import make_folders, read_if_there, writing
 
 #: Folder of unfinished files below the target.
 STAGING: Final = "_temporary"
@@ -117,7 +117,7 @@ def marked(fs: Any, staging: str, target: str) -> Iterator[Callable[[], None]]:
     """
     write_id, export = uuid.uuid4().hex, _Export()
     owner.RUNNING[write_id] = export
-    fs.makedirs(staging, exist_ok=True)
+    make_folders(fs, staging)
     marker, content = f"{staging}/{_MARKER}{write_id}", owner.describe_owner(_NOTE, _BEAT_S)
     fs.pipe_file(marker, content)
     ended = threading.Event()

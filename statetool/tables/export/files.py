@@ -24,7 +24,7 @@ from statetool.columns.text_schemas import avro_schema
 from statetool.entries.ahead import in_threads_ahead
 from statetool.errors import MissingDependencyError, OptionError
 from statetool.io.files import file_system, is_local
-from statetool.io.targets import writing
+from statetool.io.targets import make_folders, writing
 from statetool.io.threads import in_threads
 from statetool.tables.export.directories import (
     STAGING,
@@ -91,7 +91,7 @@ def export_splits(
         write = partial(_write_split, fs.unstrip_protocol(staging), style, by, read)
         with writing(target):
             try:
-                fs.makedirs(root, exist_ok=False)
+                make_folders(fs, root, exist_ok=False)
             except FileExistsError:
                 raise target_exists(target) from None
             finish = None if is_local(target) else marks.enter_context(marked(fs, staging, target))
@@ -102,7 +102,7 @@ def export_splits(
                 empty = pa.RecordBatch.from_pylist([], schema=schema)
                 names = [_write_file(fs, staging, "", style, iter([empty]))]
             for folder in sorted({name.rpartition("/")[0] for name in names}):
-                fs.makedirs(f"{root}/{folder}", exist_ok=True)
+                make_folders(fs, f"{root}/{folder}")
             for _ in in_threads(lambda name: fs.mv(f"{staging}/{name}", f"{root}/{name}"), names, THREADS):
                 pass
             if finish is not None:
@@ -206,7 +206,7 @@ def _parts(batches: Batches, by: str | None) -> Iterator[tuple[int | None, pa.Re
 def _write_file(fs: Any, root: str, folder: str, style: FileStyle, batches: Batches) -> str:
     """Write a file with a unique name and return the name."""
     name = f"{folder}part-{uuid.uuid4().hex}.{style.suffix}"
-    fs.makedirs(f"{root}/{folder}", exist_ok=True)
+    make_folders(fs, f"{root}/{folder}")
     with fs.open(f"{root}/{name}", "wb") as out:
         style.write(out, batches)
     return name

@@ -16,6 +16,7 @@ _ID = "435dddb4518382a338824d5965e56ae3"
         ("flinks://host/orders/", "https://host:8081", "orders"),
         ("flinks://host:443/prod/flink/orders", "https://host:443/prod/flink", "orders"),
         ("flink://host:8081", "http://host:8081", ""),
+        ("localhost:1", "http://localhost:1", ""),
         ("flink://[::1]:8081/orders", "http://[::1]:8081", "orders"),
         ("flink://host:8081/my job", "http://host:8081", "my job"),
         ("flink://host:8081/a%2Fb%3Fc#d", "http://host:8081", "a/b?c#d"),
