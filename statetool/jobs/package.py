@@ -13,8 +13,12 @@ import tempfile
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 import statetool
+
+#: Suffixes of files that modules read: tables, signatures of kernels, and the program that runs the job's classes.
+_DATA: Final = (".tsv", ".txt", ".java")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -40,8 +44,8 @@ def package(target: Path) -> int:
             compiled = py_compile.compile(str(module), f"{folder}/module.pyc", dfile=str(name), doraise=True)
             packed.write(module, name)
             packed.write(str(compiled), name.with_suffix(".pyc"))
-        for table in root.rglob("*.tsv"):
-            packed.write(table, Path(root.name) / table.relative_to(root))
+        for file in sorted(f for suffix in _DATA for f in root.rglob(f"*{suffix}")):
+            packed.write(file, Path(root.name) / file.relative_to(root))
     return len(modules)
 
 

@@ -214,7 +214,7 @@ def _on_spark(i: int, spark: Any, job: Path, work: Path, *, late: bool) -> str:
             return "deleted"
         assert statetool.read_folded(spark, str(work / "table")).count() > 0
         return "read"
-    savepoint = _newest(job, late=late, spark=spark, local_bytes=0)
+    savepoint = _newest(job, late=late, spark=spark, driver_read_limit=0)
     try:
         if i % 4 == 0:
             assert savepoint["counts"].keyed_state().count() > 0
