@@ -21,10 +21,10 @@ from statetool.errors import FormatError, MissingDependencyError, SnapshotNotFou
 from statetool.io.storage import Storage, storage_error
 from statetool.io.threads import after_fork
 
-#: Schemes of URIs whose authority is a bucket or container.
 _DELETED: Final = (
     "Flink may have deleted it, as it does with a shared file that no retained checkpoint of the job needs; "
 )
+#: Schemes of URIs whose authority is a bucket or container.
 BUCKET_SCHEMES: Final = frozenset(
     ("s3", "s3a", "s3n", "s3p", "gs", "gcs", "oss", "abfs", "abfss", "wasb", "wasbs", "az")
 )
