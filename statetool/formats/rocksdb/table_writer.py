@@ -85,7 +85,7 @@ class TableWriter:
         return self._out.size_bytes
 
     def add(self, entries: Slice) -> None:
-        """Append entries that sort after the previous ones. Their bytes must not change until the file is finished."""
+        """Append entries that sort after the previous ones."""
         if not len(entries):
             return
         if self._first is None:
@@ -95,7 +95,7 @@ class TableWriter:
         self._key_bytes += key_bytes + TAG_BYTES * len(entries)
         size = int(entries.value_end[-1] - entries.key[0])
         self._value_bytes += size - key_bytes
-        self._waiting.append(entries)
+        self._waiting.append(_join([entries]))
         self._waiting_bytes += size
         if self._waiting_bytes >= _PORTION_BYTES:
             self._encode(final=False)
@@ -114,7 +114,7 @@ class TableWriter:
         compression = self._settings.compression.encode()
         parts, start = [], 0
         for end, following in zip(block_end[:count].tolist(), block_entries[:count].tolist(), strict=True):
-            body, kind = compress_block(out[start:end].data, compression)
+            body, kind = compress_block(out[start:end].tobytes(), compression)
             parts += [body, bytes([kind, 0, 0, 0, 0])]
             self._sizes.append(len(body))
             self._index_keys.append(entries.key_at(following - 1))
