@@ -200,13 +200,20 @@ def convert(
     take_over: bool = False,
     progress: Callable[[int], object] | None = None,
     state_api: Literal["v1", "v2"] | None = None,
+    format: Literal["canonical", "native"] = "canonical",
+    backend: Literal["rocksdb"] | None = None,
 ) -> ConvertPlan:
-    """Write a snapshot as a self-contained canonical savepoint, which any state backend can restore.
+    """Write a snapshot as a self-contained savepoint: canonical, which RocksDB and the heap backend restore, or native.
 
-    Incremental and full checkpoints, native savepoints and the heap backend's layout become canonical. Everything else is copied.
+    Incremental and full checkpoints, native savepoints and the heap backend's layout become canonical. Everything else is copied. In the
+    native format, all keyed state is written as databases, which the backend restores faster.
 
     Parameters
     ----------
+    format
+        ``"native"`` writes the files of a backend.
+    backend
+        The backend that restores a native savepoint. The job must keep its timers in it, as is the default.
     state_api
         ``"v1"`` writes asynchronous state of ForSt as keyed state that RocksDB and the heap backend restore, ``"v2"`` the opposite. By default,
         states stay what they are.
@@ -223,9 +230,14 @@ def convert(
     TargetExistsError
         ``dst`` exists, or another write to it may still be running.
     UnsupportedError, FormatError
-        Some state cannot be read.
+        Some state cannot be read, or the native format of the backend cannot hold it.
+    OptionError
+        There is no such format.
     """
+    from statetool.saving.composition import parse_form
     from statetool.saving.verbs.convert import plan_convert
+
+    form = parse_form(format, backend)
 
     options = RewriteOptions(uids, rebase, checkpoint_id, dry_run, take_over, Execution(spark, progress=progress))
     inventory = options.open(src, dst)
@@ -234,7 +246,7 @@ def convert(
         from statetool.migration.state_api import api_conversions
 
         conversions = api_conversions(inventory, state_api)
-    plan = plan_convert(inventory, conversions)
+    plan = plan_convert(inventory, conversions, form)
     options.write(inventory, dst, changes=plan.changes)
     return plan
 
