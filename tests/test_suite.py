@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 import noxfile
 from tests.support.drawn import draw_no_constants
+from tests.support.patience import eventually
 from tools import flink_jars
 
 TESTS: Final = Path(__file__).parent
@@ -125,6 +126,20 @@ def test_every_test_is_in_a_session_of_the_check(collected: dict[str, frozenset[
         for test, marks in collected.items()
         if not marks & left_out and not any(selects(run, test, marks) for run in dry.runs)
     ] == []
+
+
+def test_a_wait_ends_with_the_result_or_explains_what_was_missing() -> None:
+    answers = iter([0, KeyError("not yet"), 7])
+
+    def check() -> int:
+        answer = next(answers)
+        if isinstance(answer, KeyError):
+            raise answer
+        return answer
+
+    assert eventually(check, retry=KeyError, every=0) == 7
+    with pytest.raises(AssertionError, match="the end of the log"):
+        eventually(lambda: False, within=0, every=0, describe=lambda: "the end of the log")
 
 
 def test_the_map_of_the_tests_names_what_exists() -> None:
