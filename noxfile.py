@@ -78,7 +78,7 @@ def spark(session: nox.Session) -> None:
 @nox.session(venv_backend=AT_HAND)
 def flink(session: nox.Session) -> None:
     """Restores by real Flink."""
-    session.run("pytest", *FULL, "-m", "flink", *session.posargs)
+    session.run("pytest", *FULL, "-m", "flink", *(session.posargs or ["tests/flink"]))
 
 
 @nox.session(venv_backend=AT_HAND)
