@@ -25,7 +25,7 @@ from tests.support.patience import eventually
 from tests.support.snapshots.trees import absolute_names
 
 pytestmark = pytest.mark.full
-#: A long run has 100: ``STATETOOL_CLEANUP_ROUNDS=100 pytest --full --timeout=0 tests/flink/test_cleaned.py``.
+#: A long run has 100: ``STATETOOL_CLEANUP_ROUNDS=100 pytest --full --timeout=0 tests/flink/test_cleanup.py``.
 #: ``--flink-versions 1.20.5`` and then ``2.3.0`` run all cases with both releases.
 ROUNDS: Final = int(os.environ.get("STATETOOL_CLEANUP_ROUNDS", "25"))
 #: Rounds after which the next job continues from the last checkpoint.
