@@ -18,17 +18,19 @@ FULL = ("--full", "--maven", "-n", "3", "--no-loadscope-reorder")
 #: Folders whose tests run kernels on bytes of all kinds.
 KERNELS = ("columns", "entries", "formats", "kernels", "serializers", "tables")
 #: Folders whose tests call the dependencies: Arrow, NumPy, numba, fsspec, codecs, click, rich, DuckDB, clients of Kafka and of databases.
-DEPENDENCIES = ("cli", "columns", "connectors", "formats", "io", "reporting", "tables", "types")
+DEPENDENCIES = (
+    "cli", "columns", "connectors", "entries", "formats", "io", "reporting", "serializers", "tables", "types",
+)  # fmt: skip
 
 
 def interpreter(release: str) -> str | None:
     """Return the interpreter of a release of Python, on the path or installed by pyenv; None means the one that runs nox."""
-    installed = sorted(Path.home().glob(f".pyenv/versions/{release}.*/bin/python"))
-    for python in (
-        shutil.which(f"python{release}"),
-        *map(str, installed),
-    ):  # the first may be a shim of pyenv, which does not run
-        if python and subprocess.run([python, "-c", ""], capture_output=True, check=False).returncode == 0:
+    on_path = [
+        found for found in [shutil.which(f"python{release}")] if found
+    ]  # may be a shim of pyenv, which does not run
+    installed = sorted(map(str, Path.home().glob(f".pyenv/versions/{release}.*/bin/python")))
+    for python in on_path + installed:
+        if subprocess.run([python, "-c", ""], capture_output=True, check=False).returncode == 0:
             return python
     return None
 
@@ -42,16 +44,8 @@ def fast(session: nox.Session) -> None:
     """Lint, and the tests that find most: under three minutes, before each commit. The other sessions cover it."""
     lint(session)
     parts = (
-        "io",
-        "kernels",
-        "formats",
-        "serializers",
-        "entries",
-        "java/hashing",
-        "snapshot",
-        "test_suite.py",
-        "test_imports.py",
-    )
+        "io", "kernels", "formats", "serializers", "entries", "java/hashing", "snapshot", "test_suite.py", "test_imports.py",
+    )  # fmt: skip
     session.run("pytest", "-m", "not spark", *folders(parts))
 
 
