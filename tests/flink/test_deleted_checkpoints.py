@@ -6,6 +6,7 @@ import random
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from statetool.spark.write.export import export_table
 from statetool.tables.request import ScanRequest
 from tests.support.flink.follower import complete
 from tests.support.flink.machine import FlinkMachine
+from tests.support.patience import eventually
 from tests.support.spark.data_sources import data_sources
 
 pytestmark = pytest.mark.full
@@ -28,7 +30,6 @@ READS = 200
 #: These start Spark tasks, so fewer of them are enough.
 ON_SPARK = 8
 #: Seconds in which a job on a busy machine takes a checkpoint and deletes the one before.
-PATIENCE_S = 600
 CONFIG = {
     "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
     "execution.checkpointing.incremental": "true",
@@ -138,23 +139,20 @@ def _start(flink: FlinkMachine, root: Path, seconds: int) -> str:
         "execution.checkpointing.interval": f"{seconds} s",
     }
     job: str = flink.call("follow", action="start", backend="rocksdb", config=config)["job"]
-    end = time.monotonic() + PATIENCE_S
-    while not complete(root / job):
-        assert time.monotonic() < end
-        time.sleep(0.05)
+    eventually(lambda: complete(root / job))
     return job
 
 
 def _copy_first(job: Path, target: Path) -> None:
-    end = time.monotonic() + PATIENCE_S
-    while True:
-        try:
-            statetool.copy(complete(job)[-1][1], str(target))
-        except (IndexError, SnapshotNotFoundError):
-            assert time.monotonic() < end
-            time.sleep(0.1)
-        else:
-            return
+    def is_copied() -> bool:
+        statetool.copy(complete(job)[-1][1], str(target))
+        return True
+
+    eventually(is_copied, retry=(IndexError, SnapshotNotFoundError))
+
+
+def _is_deleted(file: Path) -> bool:
+    return not file.exists()
 
 
 def _newest(job: Path, *, late: bool, **options: Any) -> statetool.Savepoint:
@@ -169,10 +167,8 @@ def _newest(job: Path, *, late: bool, **options: Any) -> statetool.Savepoint:
             # A checkpoint deleted after it was found and before it was opened does not exist.
             assert not Path(found[-1][1], "_metadata").exists(), error
             continue
-        end = time.monotonic() + PATIENCE_S
-        while late and Path(savepoint.path, "_metadata").exists():
-            assert time.monotonic() < end
-            time.sleep(0.002)
+        if late:
+            eventually(partial(_is_deleted, Path(savepoint.path, "_metadata")), every=0.002)
         return savepoint
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import pytest
 import statetool
 from tests.support.flink.follower import POLLING, Follower, complete
 from tests.support.flink.machine import FlinkMachine
+from tests.support.patience import eventually
 from tests.support.spark.data_sources import data_sources
 from tests.support.values.changes import fold
 
@@ -77,11 +77,8 @@ def test_a_stream_follows_a_job(flink: FlinkMachine, spark: Any, tmp_path: Path,
 
 def assert_retained(job: Path) -> None:
     """Check that of thirty checkpoints all but the last three were deleted while the stream ran."""
-    end = time.monotonic() + 600
-    while len(retained := list(job.glob("chk-*"))) > 3:  # Flink deletes them also after the end of the job
-        assert time.monotonic() < end, retained
-        time.sleep(0.1)
-    assert len(retained) == 3
+    eventually(lambda: len(list(job.glob("chk-*"))) <= 3)  # Flink deletes them also after the end of the job
+    assert len(list(job.glob("chk-*"))) == 3
 
 
 @data_sources

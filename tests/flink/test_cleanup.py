@@ -21,10 +21,11 @@ import statetool
 from statetool.errors import DirectoryInUseError, SnapshotNotFoundError
 from tests.support.flink.follower import complete
 from tests.support.flink.machine import FlinkMachine
+from tests.support.patience import eventually
 from tests.support.snapshots.trees import absolute_names
 
 pytestmark = pytest.mark.full
-#: A long run has 100: ``STATETOOL_CLEANUP_ROUNDS=100 pytest --full --timeout=0 tests/flink/test_cleaned.py``.
+#: A long run has 100: ``STATETOOL_CLEANUP_ROUNDS=100 pytest --full --timeout=0 tests/flink/test_cleanup.py``.
 #: ``--flink-versions 1.20.5`` and then ``2.3.0`` run all cases with both releases.
 ROUNDS: Final = int(os.environ.get("STATETOOL_CLEANUP_ROUNDS", "25"))
 #: Rounds after which the next job continues from the last checkpoint.
@@ -32,7 +33,6 @@ ROUNDS_OF_A_JOB: Final = 8
 #: A busy machine refuses more rounds and replaces more checkpoints before they are looked at: at most so many times the rounds are tried.
 MOST_TIMES: Final = 4
 #: Seconds in which a job on a busy machine takes a checkpoint, and Flink has deleted what it no longer needs.
-PATIENCE_S: Final = 600
 MONTH: Final = 30 * 86_400
 CONFIG: Final = {
     "execution.checkpointing.interval": "150 ms",
@@ -114,15 +114,13 @@ def check_whole(root: Path, running: str, moved: set[str]) -> int:
 
 def check_complete(path: str) -> None:
     """Check that a checkpoint has all files, or that Flink is deleting it: it deletes shared files and metadata at the same time."""
-    end = time.monotonic() + PATIENCE_S
-    while Path(path, "_metadata").exists():
-        try:
-            verification = statetool.verify(path)
-        except SnapshotNotFoundError:
-            continue
-        if verification.ok:
-            return
-        assert time.monotonic() < end, verification.problems[:3]
+
+    def is_complete_or_gone() -> bool:
+        return not Path(path, "_metadata").exists() or statetool.verify(path).ok
+
+    eventually(
+        is_complete_or_gone, retry=SnapshotNotFoundError, every=0, describe=lambda: statetool.verify(path).problems[:3]
+    )
 
 
 def is_named(newest: bytes, texts: Iterable[str]) -> bool:
@@ -142,11 +140,12 @@ def newest_metadata(job: Path) -> bytes:
 
 def wait_for_checkpoint(job: Path, number: int = 0) -> int:
     """Wait for a checkpoint with a higher id, and return the newest id."""
-    end = time.monotonic() + PATIENCE_S
-    while not (newest := max((taken for taken, _ in complete(job)), default=0)) > number:
-        assert time.monotonic() < end
-        time.sleep(0.05)
-    return newest
+
+    def newest() -> int:
+        taken = max((taken for taken, _ in complete(job)), default=0)
+        return taken if taken > number else 0
+
+    return eventually(newest)
 
 
 def clean(directory: Path, outcomes: Counter[str], moved: set[str], **options: Any) -> None:
@@ -244,13 +243,16 @@ def run_beside_a_job(
     assert counts.num_rows
     age(root)
     clean(root, outcomes, moved)
-    end = time.monotonic() + PATIENCE_S
-    # Refused if Flink, which deletes files also after the end of a job, has deleted one meanwhile.
-    while not lost <= moved:
-        assert time.monotonic() < end, (lost - moved, outcomes)
-        time.sleep(0.1)
+
+    def all_are_moved() -> bool:
+        if lost <= moved:
+            return True
+        # Refused if Flink, which deletes files also after the end of a job, has deleted one meanwhile.
         age(root)
         clean(root, outcomes, moved)
+        return False
+
+    eventually(all_are_moved, describe=lambda: (lost - moved, outcomes))
     assert all(file.exists() for file in lost_changes)
     if log is not None and root in log.parents:
         assert {row.path for row in statetool.orphans(str(root), min_age="1d")} >= set(map(str, lost_changes))
@@ -274,15 +276,16 @@ def clean_found(root: Path) -> None:
 
 def copy_whole(root: Path, target: Path) -> None:
     """Copy a directory, again if Flink, which deletes files also after the end of a job, has deleted one meanwhile."""
-    end = time.monotonic() + PATIENCE_S
-    while True:
+
+    def is_copied() -> bool:
         try:
             shutil.copytree(root, target)
         except shutil.Error:
-            assert time.monotonic() < end
             shutil.rmtree(target)
-        else:
-            return
+            return False
+        return True
+
+    eventually(is_copied, every=0)
 
 
 def working_files(root: Path) -> set[Path]:
