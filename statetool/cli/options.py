@@ -269,6 +269,15 @@ def _show_tracebacks(context: click.Context, parameter: click.Parameter, value: 
         context.find_root().params["debug"] = True
 
 
+def _print_json_schema(context: click.Context, parameter: click.Parameter, value: bool) -> None:
+    if value and not context.resilient_parsing:
+        from statetool.cli.json_schema import json_schema_text
+
+        root = context.find_root().command_path
+        Output().text(*json_schema_text(context.command_path.removeprefix(f"{root} ")).split("\n"))
+        context.exit()
+
+
 _option: Final = partial(click.option, cls=SectionOption, section=COMMON)
 
 #: The decorator of each common option, in the order of ``--help``. Except for ``debug``, the names are those of :class:`CommonOptions`.
@@ -322,16 +331,26 @@ _OPTIONS: Final[dict[str, Callable[..., Any]]] = {
         "--threads", type=click.IntRange(min=1), help="Threads of this process.  [default: one per core]"
     ),
     "json": _option("--json", is_flag=True, help="Same as --output json."),
+    "json_schema": _option(
+        "--json-schema",
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=_print_json_schema,
+        help="Print the JSON Schema of the JSON output.",
+    ),
     "wide": _option("--wide", is_flag=True, help="Do not cut rows to the width of the terminal."),
     "debug": _option(
         "--debug", is_flag=True, expose_value=False, callback=_show_tracebacks, help="Show tracebacks of errors."
     ),
 }
-_ORDER: Final = (*list(_OPTIONS)[:-3], "output", *list(_OPTIONS)[-3:])
+_ORDER: Final = (*list(_OPTIONS)[:-4], "output", *list(_OPTIONS)[-4:])
+#: Options that run without the command.
+_EAGER: Final = {"json_schema", "debug"}
 #: Names of formats, which users pass as a file by mistake.
 _FORMATS: Final = frozenset({"text", "json", "jsonl", "csv", "html", "parquet", "avro", "orc", "delta", "iceberg"})
 #: Names of options for :func:`common_options`.
-OUTPUT: Final = ("output", "json", "wide")
+OUTPUT: Final = ("output", "json", "json_schema", "wide")
 SNAPSHOT: Final = (
     "latest",
     "rebase",
@@ -369,7 +388,9 @@ def common_options(
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         @wraps(command)
         def run(**parameters: Any) -> None:
-            options = CommonOptions.from_parameters({name: parameters.pop(name) for name in names})
+            options = CommonOptions.from_parameters(
+                {name: parameters.pop(name) for name in names if name not in _EAGER}
+            )
             name = click.get_current_context().info_name or ""
             with nullcontext() if options.output.is_json else progress(name):
                 _run_on_latest(handing_over()(partial(command, **parameters)), options)

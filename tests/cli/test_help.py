@@ -79,9 +79,12 @@ def test_every_option_has_help() -> None:
 def test_common_options_are_last_and_in_one_order() -> None:
     order = [
         "latest", "rebase", "uids", "name_uid", "declare", "jar", "columns_from_plan", "python", "unsafe_pickle", "dry_run", "take_over", "checkpoint_id",
-        "on_spark", "threads", "output", "json", "wide", "debug",
+        "on_spark", "threads", "output", "json", "json_schema", "wide", "debug",
     ]  # fmt: skip
-    assert {*order} - {"json", "wide", "debug"} == {*CommonOptions.__dataclass_fields__} - {"chosen", "jobs"}
+    assert {*order} - {"json", "json_schema", "wide", "debug"} == {*CommonOptions.__dataclass_fields__} - {
+        "chosen",
+        "jobs",
+    }
     for names in _NAMES:
         command = command_of(names)
         if not isinstance(command, click.Group):
