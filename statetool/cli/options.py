@@ -7,14 +7,15 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import Field, dataclass, field, fields, replace
 from functools import partial, wraps
-from typing import TYPE_CHECKING, Any, Final, TypedDict
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 from click.core import ParameterSource
 
 import statetool
+from statetool.api.write.options import CopyOptions
 from statetool.cli.completion import complete_operator
 from statetool.cli.group import COMMON, SectionOption
 from statetool.cli.output import Output, echo_err, echo_marked
@@ -50,20 +51,12 @@ class Count(click.IntRange):
         return number
 
 
-class WriteArguments(TypedDict):
-    """Arguments of all functions that write a new snapshot."""
-
-    checkpoint_id: int | None
-    dry_run: bool
-    take_over: bool
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CommonOptions:
+class CommonOptions(CopyOptions):
     """Values of the options that commands share.
 
     Options that a command does not have keep the defaults. ``chosen`` collects the snapshots that ``--latest`` or the URL of a job chose,
-    and ``jobs`` these URLs.
+    and ``jobs`` these URLs. ``writes``: the command writes a snapshot, and this is no dry run.
     """
 
     latest: bool = False
@@ -75,9 +68,7 @@ class CommonOptions:
     columns_from_plan: str | None = None
     python: Mapping[str, str] = field(default_factory=dict)
     unsafe_pickle: bool = False
-    dry_run: bool | None = None
-    take_over: bool = False
-    checkpoint_id: int | None = None
+    writes: bool = False
     on_spark: bool = False
     threads: int | None = None
     output: Output = field(default_factory=Output)
@@ -93,7 +84,7 @@ class CommonOptions:
         OptionError
             ``--rebase`` or ``--python`` is malformed.
         """
-        values = dict(parameters)
+        values = {**parameters, "writes": parameters.get("dry_run") is False}
         if "rebase" in values:
             values["rebase"] = pairs(values["rebase"], "--rebase OLD=NEW")
         if "python" in values:
@@ -105,13 +96,9 @@ class CommonOptions:
         return cls(**values)
 
     @property
-    def write_arguments(self) -> WriteArguments:
+    def write_arguments(self) -> dict[str, Any]:
         """Arguments for a function that writes a new snapshot."""
-        return {
-            "checkpoint_id": self.checkpoint_id,
-            "dry_run": bool(self.dry_run),
-            "take_over": self.take_over,
-        }
+        return {f.name: getattr(self, f.name) for f in fields(CopyOptions)}
 
     @property
     def spark(self) -> SparkSession | None:
@@ -193,7 +180,7 @@ def open_snapshots(
         ]
         uids += _uids_from_files(savepoint, (*options.uids, *all_jars))
         named_savepoints.append(savepoint.with_uids(uids) if uids else savepoint)
-        expect(partial(_expected_bytes, named_savepoints[-1], operators, writes=options.dry_run is False))
+        expect(partial(_expected_bytes, named_savepoints[-1], operators, writes=options.writes))
     return named_savepoints
 
 
@@ -280,6 +267,14 @@ def _print_json_schema(context: click.Context, parameter: click.Parameter, value
 
 _option: Final = partial(click.option, cls=SectionOption, section=COMMON)
 
+
+def _copy_option(declared: Field[Any]) -> Callable[..., Any]:
+    """Return the decorator of a declared option of the new snapshot."""
+    kind = click.IntRange(min=declared.metadata["least"]) if declared.metadata["least"] is not None else None
+    is_flag, help = declared.default is False, declared.metadata["help"]
+    return _option(f"--{declared.name.replace('_', '-')}", type=kind, is_flag=is_flag, help=help)
+
+
 #: The decorator of each common option, in the order of ``--help``. Except for ``debug``, the names are those of :class:`CommonOptions`.
 _OPTIONS: Final[dict[str, Callable[..., Any]]] = {
     "latest": _option("--latest", is_flag=True, help="Use the newest complete snapshot in the directory."),
@@ -317,15 +312,7 @@ _OPTIONS: Final[dict[str, Callable[..., Any]]] = {
     "unsafe_pickle": _option(
         "--unsafe-pickle", is_flag=True, help="Unpickle Python states, which runs any code they contain."
     ),
-    "dry_run": _option("--dry-run", is_flag=True, help="Show the changes without writing anything."),
-    "take_over": _option(
-        "--take-over", is_flag=True, help="Take over DST from another write, which may still be running."
-    ),
-    "checkpoint_id": _option(
-        "--checkpoint-id",
-        type=click.IntRange(min=0),
-        help="Checkpoint id of the new snapshot.  [default: that of SRC]",
-    ),
+    **{f.name: _copy_option(f) for f in fields(CopyOptions)},
     "on_spark": _option("--spark", "on_spark", is_flag=True, help="Run on Spark instead of in this process."),
     "threads": _option(
         "--threads", type=click.IntRange(min=1), help="Threads of this process.  [default: one per core]"
@@ -362,7 +349,7 @@ SNAPSHOT: Final = (
     "python",
     "unsafe_pickle",
 )
-WRITE: Final = ("latest", "rebase", "declare", "jar", "dry_run", "take_over", "checkpoint_id", *OUTPUT)
+WRITE: Final = ("latest", "rebase", "declare", "jar", *(f.name for f in fields(CopyOptions)), *OUTPUT)
 
 
 def common_options(
