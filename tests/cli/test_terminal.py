@@ -482,7 +482,7 @@ def test_files_and_names_that_cannot_be_are_errors_of_ours(tmp_path: Path) -> No
     assert (done.exit_code, "is not a valid UTF-8 CSV file" in done.stderr) == (3, True)
     done = CliRunner().invoke(cli, ["copy", ZOO, str(tmp_path / "a\0b")])
     assert (done.exit_code, "is not a valid name of a directory" in done.stderr) == (2, True)
-    done = CliRunner().invoke(cli, ["diff", ZOO, ZOO, "--operator", "timers", "--keys", ""])
+    done = CliRunner().invoke(cli, ["diff", ZOO, ZOO, "--uid", "timers", "--keys", ""])
     assert (done.exit_code, "keys is not JSON" in done.stderr) == (2, True)
 
 

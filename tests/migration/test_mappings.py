@@ -72,7 +72,10 @@ def test_the_command_ends_with_what_check_says_of_the_result(tmp_path: Path) -> 
     nothing = run(cli, ["migrate", old, str(tmp_path / "a"), "--to", other])
     assert nothing.exit_code == 1
     assert "no state changes its type" in nothing.stderr
-    assert f"Checked against {other}: the new job does not restore the result: op: The new job has no operator with this uid" in nothing.stderr
+    assert (
+        f"Checked against {other}: the new job does not restore the result: op: The new job has no operator with this uid"
+        in nothing.stderr
+    )
     assert "warning: op: loses" in nothing.stderr
     done = run(cli, ["migrate", old, str(tmp_path / "b"), "--to", other, "--json"])
     assert done.exit_code == 1
@@ -88,7 +91,7 @@ def test_the_command_ends_with_what_check_says_of_the_result(tmp_path: Path) -> 
     assert "check" not in {r["step"] for r in json.loads(dry.stdout)}
     refused = run(cli, ["migrate", old, str(tmp_path / "d"), "--to", job, "--json"])
     assert (refused.exit_code, not json.loads(refused.stdout)) == (3, False)
-    assert run(cli, ["check", old, job, "--plan", str(tmp_path / "plan.json")]).exit_code == 1
+    assert run(cli, ["check", old, job, "--write-plan", str(tmp_path / "plan.json")]).exit_code == 1
     by_plan = run(cli, ["migrate", old, str(tmp_path / "e"), "--plan", str(tmp_path / "plan.json"), *options])
     assert by_plan.exit_code == 0
     assert f"not checked (run: statetool check {tmp_path / 'e'} B" in by_plan.stderr

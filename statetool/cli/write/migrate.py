@@ -150,7 +150,9 @@ def _migration_options(command: Callable[..., None]) -> Callable[..., None]:
         click.option(
             "--accept", multiple=True, metavar="STEP", help="Step that loses values and that you accept, by name."
         ),
-        click.option("--plan", "plan_file", metavar="FILE", help="Plan to run, from statetool check --plan FILE."),
+        click.option(
+            "--plan", "plan_file", metavar="FILE", help="Plan to run, from statetool check --write-plan FILE."
+        ),
         click.option("--to", "new_job", metavar="JOB", help="Savepoint of the new job; its state may be empty."),
     ):
         command = option(command)
