@@ -72,7 +72,10 @@ def test_the_command_ends_with_what_check_says_of_the_result(tmp_path: Path) -> 
     nothing = run(cli, ["migrate", old, str(tmp_path / "a"), "--to", other])
     assert nothing.exit_code == 1
     assert "no state changes its type" in nothing.stderr
-    assert f"Checked against {other}: the new job does not restore the result: op: The new job has no operator with this uid" in nothing.stderr
+    assert (
+        f"Checked against {other}: the new job does not restore the result: op: The new job has no operator with this uid"
+        in nothing.stderr
+    )
     assert "warning: op: loses" in nothing.stderr
     done = run(cli, ["migrate", old, str(tmp_path / "b"), "--to", other, "--json"])
     assert done.exit_code == 1
