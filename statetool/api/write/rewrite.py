@@ -135,13 +135,13 @@ def convert(
         The snapshot: its path, or one that :func:`statetool.load` opened, for example with declared types.
     dst
         A new directory for the savepoint: a local path or any URI that fsspec can write to.
+    state_api
+        ``"v1"`` writes asynchronous state of ForSt as keyed state that RocksDB and the heap backend restore, ``"v2"`` the opposite. By default,
+        states stay what they are.
     format
         ``"native"`` writes the files of a backend.
     backend
         The backend that restores a native savepoint. The job must keep its timers in it, as is the default.
-    state_api
-        ``"v1"`` writes asynchronous state of ForSt as keyed state that RocksDB and the heap backend restore, ``"v2"`` the opposite. By default,
-        states stay what they are.
     dry_run
         Only plan, without writing.
     take_over
