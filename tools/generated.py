@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from tools import architecture, cli_reference, support_tables
+from tools import architecture, cli_reference, public_names, support_tables
 from tools.examples import GENERATED, ROOT, pages
 
 
@@ -42,7 +42,10 @@ PARTS: Final[Mapping[str, Callable[[], str]]] = {
     "columns": cache(support_tables.column_table),
 }
 #: Files that are generated as a whole.
-FILES: Final[Mapping[Path, Callable[[], str]]] = {ROOT / "docs" / "images" / "packages.svg": architecture.picture}
+FILES: Final[Mapping[Path, Callable[[], str]]] = {
+    ROOT / "docs" / "images" / "packages.svg": architecture.picture,
+    public_names.STUB: public_names.stub,
+}
 
 
 def stale_parts(text: str) -> Iterator[str]:
