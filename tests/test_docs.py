@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -18,7 +19,7 @@ from statetool.tables.request import OPTIONS
 from tests.support.corpora.archives import HERE, unpack
 from tests.support.facts import gather
 from tools import cli_reference, support_tables
-from tools.examples import GENERATED, ROOT, pages
+from tools.examples import GENERATED, ROOT, WIDTH, pages
 from tools.generated import PARTS, stale_parts
 
 DOCS: Final = ROOT / "docs"
@@ -82,6 +83,24 @@ def found_command(call: str) -> cli_reference.Command | None:
     """Return the command that a call names, of one word or two."""
     words = call.split()
     return COMMANDS.get(" ".join(words[:2])) or COMMANDS.get(words[0])
+
+
+def cut_by_the_site(text: str) -> Iterator[str]:
+    """Yield lines of tables in the outputs of a page that are wider than a line of the site. Lines without columns fold there."""
+    for kind, output in FENCE.findall(text):
+        lines = textwrap.dedent(output).splitlines() if kind in ("text", "json") else []
+        yield from (line for line in lines if len(line) > WIDTH and re.search(r"\S {2,}\S|^[|+].*[|+]$", line))
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_no_table_on_a_page_is_wider_than_the_site(name: str) -> None:
+    assert list(cut_by_the_site(PAGES[name])) == [], "run python -m tools.examples, or show fewer columns"
+
+
+def test_a_wide_table_is_found() -> None:
+    value, cell = "v" * WIDTH, "c" * (WIDTH - 3)
+    text = f"```text\n{value} {value}\n{cell}  c\n{cell}  cc\n| {cell} |\n```\n```bash\n{value}  {value}\n```\n"
+    assert list(cut_by_the_site(text)) == [f"{cell}  cc", f"| {cell} |"]
 
 
 @pytest.mark.parametrize("name", PAGES)

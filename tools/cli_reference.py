@@ -71,7 +71,7 @@ EXAMPLES: Final[Mapping[str, Mapping[str, str]]] = {
         "sources list": f"statetool sources list {_DEMO}",
         "sources show": f"statetool sources show {_DEMO}",
         "sources check": f"statetool sources check {_DEMO}",
-        "sources schemas": "statetool sources schemas cdc-pipeline | cut -c 1-120",
+        "sources schemas": "statetool sources schemas cdc-pipeline",
         "sources lag": (
             f"printf 'topic,partition,offset\\norders,0,40\\norders,1,30\\norders,2,25\\n' > ends.csv\nstatetool sources lag {_DEMO} --ends ends.csv | grep -e lag -e orders"
         ),

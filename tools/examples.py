@@ -37,7 +37,8 @@ GENERATED: Final = re.compile(
     r"(?P<begin>^<!-- generated: (?P<name>[\w-]+) -->\n)(?P<text>.*?)(?P<end>^<!-- end -->$)", re.DOTALL | re.MULTILINE
 )
 _OMITTED: Final = "..."
-_COLUMNS: Final = "120"
+#: Width of the outputs of commands: the characters that a line of the site holds in a window of 1280 pixels with a bar to scroll.
+WIDTH: Final = 86
 
 
 class ExampleError(Exception):
@@ -124,7 +125,7 @@ def run_bash(code: str) -> str:
             **os.environ,
             "PATH": f"{bin_folder}:{os.environ['PATH']}",
             "PYTHONPATH": str(ROOT),
-            "COLUMNS": _COLUMNS,
+            "COLUMNS": str(WIDTH),
         }
         call = ["bash", "-c", f"trap '[ $? -le 1 ] || exit 9' ERR\n{code}\ntrue"]
         done = subprocess.run(call, env=environment, capture_output=True, text=True, check=False)

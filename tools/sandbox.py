@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -82,8 +83,16 @@ def fresh(source: Path) -> Iterator[Path]:
 
 
 def without_folder(text: str, folder: Path) -> str:
-    """Return a text with ``SHOWN`` in place of the sandbox's path."""
-    return text.replace(str(folder), SHOWN)
+    """Return a text with ``SHOWN`` in place of the sandbox's path, and with its beginning where a table has only that of a path."""
+    path = str(folder)
+    text = text.replace(path, SHOWN)
+    return re.sub(rf"{_beginnings(path)}(?=…)", lambda found: SHOWN[: len(found[0])], text)
+
+
+def _beginnings(path: str) -> str:
+    """Return a pattern for all beginnings of a path in the folder for temporary files."""
+    least = len("/tmp/d")
+    return f"{re.escape(path[:least])}(?:{'|'.join(re.escape(path[least:n]) for n in range(len(path), least, -1))}|)"
 
 
 def _unpack(archive: Path, inside: str, target: Path) -> None:

@@ -47,7 +47,7 @@ def print_jobs(url: str, options: CommonOptions) -> None:
     if kept := [c for c in overview.savepoints if not c.deleted]:
         output.text("")
         rows = [asdict(c) | {"savepoint_id": c.checkpoint_id, "time": utc_time(c.triggered_ms)} for c in kept]
-        output.rows(rows, columns=_SAVEPOINT_COLUMNS)
+        output.rows(rows, columns=_SAVEPOINT_COLUMNS, whole=["path"])
 
 
 def _uptime(milliseconds: int) -> str:

@@ -37,6 +37,8 @@ _STYLES: Final[Mapping[str, dict[str, Any]]] = {
     "note": {"dim": True},
     "fine": {"fg": "green", "bold": True},
 }
+#: The version of the JSON output's form, in each object that a command prints, and in its JSON Schema. Fields are added without a new version.
+JSON_VERSION: Final = 1
 #: Characters that :func:`json.dumps` does not escape, but that a terminal may not support.
 _NOT_ASCII: Final = re.compile(r"[^\x20-\x7e]")
 
@@ -104,8 +106,8 @@ def print_traceback(kind: type[BaseException], error: BaseException, trace: Trac
 class Output:
     """Prints results of commands as ``text`` or ``json``.
 
-    On a terminal, text rows are at most as wide as the terminal, and numbers are for people (:mod:`statetool.cli.terminal_table`).
-    Elsewhere, and if ``wide``, rows are complete, and numbers are plain.
+    On a terminal, and elsewhere if ``COLUMNS`` is set, text rows are at most that wide, and numbers are for people
+    (:mod:`statetool.cli.terminal_table`). Otherwise, and if ``wide``, rows are complete, and numbers are plain.
 
     Attributes
     ----------
@@ -167,8 +169,8 @@ class Output:
         self.text(*table.lines[1:])
         if table.hidden:
             hidden = ", ".join(table.hidden)
-            note = f"columns hidden because the terminal is too narrow: {hidden} (show them with --wide)"
-            echo_err(note)
+            narrow = "the terminal is too narrow" if sys.stdout.isatty() else f"COLUMNS is {width}"
+            echo_err(f"columns hidden because {narrow}: {hidden} (show them with --wide)")
 
     def stream(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Print records as a JSON list, one per line, as they arrive."""
@@ -181,9 +183,9 @@ class Output:
         self.text(*filter(None, (ahead, "]")))
 
     def record(self, record: Mapping[str, Any]) -> None:
-        """Print one record."""
+        """Print one record, as JSON with the version of its form."""
         if self.is_json:
-            self.text(_json(record))
+            self.text(_json({"json_version": JSON_VERSION, **record}))
             return
         from statetool.cli.shown_values import shown_text
         from statetool.cli.terminal_table import text_with_unit
@@ -205,7 +207,15 @@ class Output:
 
     def _terminal_width(self) -> int | None:
         """Return the maximum width of rows, ``None`` if unlimited."""
-        return None if self._wide or not sys.stdout.isatty() else shutil.get_terminal_size().columns
+        return None if self._wide else output_width()
+
+
+def output_width() -> int | None:
+    """Return the width that text on stdout should have: that of the terminal, or else ``COLUMNS``. ``None`` if unlimited."""
+    if sys.stdout.isatty():
+        return shutil.get_terminal_size().columns
+    chosen = os.environ.get("COLUMNS", "")
+    return int(chosen) or None if chosen.isascii() and chosen.isdigit() else None
 
 
 def _json(value: Any) -> str:

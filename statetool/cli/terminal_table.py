@@ -1,7 +1,7 @@
 """Tables for people at a terminal: numbers are right-aligned, sizes have units, and what one came for stays in a narrow window.
 
 A table that is too wide loses, in this order and only as far as needed: columns without values, columns with one value in all rows, the
-year of times and all but the first digits of ids, the ends of long texts, and columns from the right: those of :data:`_MISSED_LEAST`
+year of times, all but the first digits of ids and the folder that paths share, the ends of long texts, and columns from the right: those of :data:`_MISSED_LEAST`
 first, those of :data:`_KEPT` last.
 Numbers and times are never cut.
 """
@@ -40,6 +40,8 @@ _MISSED_LEAST: Final = ("namespace_type", "scope", "key_type")
 #: Columns that explain the row, and others that are never cut because they are typed into other commands, by name.
 _SENTENCES: Final = frozenset({"message", "note", "found"})
 _WHOLE: Final = frozenset({*_SENTENCES, "split_id"})
+#: Columns of paths, by name. Without the folder that they share, they still name the same.
+_PATHS: Final = frozenset({"path", "file"})
 _SHORT_ID_DIGITS: Final = 8
 _ID: Final = re.compile(r"[0-9a-f]{32}")
 _TIME: Final = re.compile(r"(\d{4})-(\d\d-\d\d)T(\d\d:\d\d:\d\d)Z")
@@ -157,9 +159,11 @@ def _with_lines_below(lines: Sequence[str], low: Sequence[_Column], limit: int) 
         yield line
         for column in low:
             text = f"{_GAP}{column.name}: {column.cells[row]}"
+            if column.cells[row] == _NOTHING:
+                continue
             if column.name not in _SENTENCES:
                 yield text  # complete in one line, so that it can be copied
-            elif column.cells[row] != _NOTHING:
+            else:
                 yield from textwrap.wrap(
                     text, limit, subsequent_indent=_GAP * 2, break_long_words=False, break_on_hyphens=False
                 )
@@ -182,6 +186,8 @@ def _column(name: str, values: Sequence[Any], has_units: bool) -> _Column:
     if not has_units:
         return _Column(name, cells)
     cells = tuple(c or _NOTHING for c in cells)
+    if name in _PATHS:
+        return _Column(name, cells, brief=_without_shared_folder(cells))
     if present and all(isinstance(v, str) and _TIME.fullmatch(v) for v in present):
         whole = tuple(_TIME.sub(r"\1-\2 \3", c) for c in cells)
         year = str(datetime.now(tz=timezone.utc).year)
@@ -244,14 +250,17 @@ def _cut_alike(cells: Sequence[str], width: int) -> list[str]:
     middles = [_cut_middle(c, width) for c in cells]
     if len(set(middles)) == len(set(cells)):
         return middles
-    rests = [cut_text(c, width) for c in _without_shared_folder(cells)]
+    rests = [cut_text(c, width) for c in _without_shared_folder(cells) or cells]
     return max(ends, middles, rests, key=lambda cut: len(set(cut)))
 
 
-def _without_shared_folder(cells: Sequence[str]) -> list[str]:
-    """Return paths without the folder in which all of them are, which an ellipsis stands for."""
-    start = commonprefix(cells).rfind("/") + 1  # noqa: RUF071  # URIs too, which commonpath() changes
-    return [_CUT + c[start:] for c in cells] if start else list(cells)
+def _without_shared_folder(cells: Sequence[str]) -> tuple[str, ...] | None:
+    """Return different paths without the folder in which all of them are, which an ellipsis stands for. ``None`` if there is no such folder."""
+    paths = {c for c in cells if c != _NOTHING}
+    end = commonprefix(list(paths)).rfind("/")  # noqa: RUF071  # URIs too, which commonpath() changes
+    if len(paths) < 2 or end < 1:
+        return None
+    return tuple(c if c == _NOTHING else _CUT + c[end:] for c in cells)
 
 
 def cut_text(text: str, width: int) -> str:

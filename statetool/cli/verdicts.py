@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from contextlib import suppress
 from dataclasses import replace
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 import statetool
-from statetool.cli.output import print_line
+from statetool.cli.output import output_width, print_line
 from statetool.errors import UNREAD
 from statetool.reporting.verdicts.commands import CommandLine
 from statetool.reporting.verdicts.finding import Findings
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from statetool.operations.advice.findings import Finding as ConfigurationFinding
     from statetool.operations.advice.history import Advice
 
-#: Width of prose if stdout is not a terminal.
+#: Width of prose if stdout is not a terminal and ``COLUMNS`` is not set.
 _WIDTH: Final = 80
 #: Options that a suggested command needs too, if the user gave them and it has them.
 _KEPT: Final = (
@@ -40,8 +39,7 @@ def print_findings(findings: Findings, form: str = "text") -> None:
     if form == "json":
         print_line(findings.summary, sys.stderr)
         return
-    width = shutil.get_terminal_size((_WIDTH, 24)).columns if sys.stdout.isatty() else _WIDTH
-    for text, style, styled in lines_of(findings, width):
+    for text, style, styled in lines_of(findings, output_width() or _WIDTH):
         print_line(text, style=style, styled=styled)
 
 

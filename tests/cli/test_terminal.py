@@ -19,7 +19,7 @@ from typing import Any
 import click
 import pyarrow as pa
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
 import statetool
 from statetool.cli.completion import complete_operator, complete_path
@@ -65,6 +65,24 @@ def test_rows_fit_the_terminal() -> None:
     assert len(at_a_terminal(400, "states", ZOO).splitlines()) == len(wide)
 
 
+def test_output_in_a_pipe_fits_columns_that_the_user_sets() -> None:
+    def piped(columns: str | None, *options: str) -> Result:
+        return CliRunner().invoke(cli, ["states", ZOO, *options], env={"COLUMNS": columns})
+
+    complete = piped(None)
+    assert max(map(len, complete.stdout.splitlines())) > 200
+    assert complete.stderr == ""
+    for width in (40, 86, 120):
+        fitting = piped(str(width))
+        assert fitting.stdout == at_a_terminal(width, "states", ZOO)
+        assert max(map(len, fitting.stdout.splitlines())) <= width
+        assert f"columns hidden because COLUMNS is {width}: " in fitting.stderr
+        assert piped(str(width), "--wide").stdout == complete.stdout
+        assert piped(str(width), "--json").stdout == piped(None, "--json").stdout
+    for no_width in ("", "0", "-1", "wide", "²"):
+        assert piped(no_width).stdout == complete.stdout
+
+
 @pytest.mark.parametrize("width", range(1, 12))
 def test_a_cell_has_its_width(width: int) -> None:
     for text in ("", "a", "abcdefghijklmnop", "日本語日本語日本語", "Größe", "e\u0301" * 20):
@@ -105,6 +123,17 @@ def test_paths_that_differ_in_their_middle_hide_no_column_one_came_for() -> None
     assert table.lines[0].split() == ["path", "complete", "newest", "own_bytes"]
     assert len({line.split()[0] for line in table.lines[1:]}) == len(rows)
     assert max(map(len, table.lines)) <= 60
+
+
+def test_paths_lose_the_folder_that_they_share_before_columns_go() -> None:
+    rows = [
+        {"path": f"/data/checkpoints/of-a-job/chk-{n}", "checkpoint_id": n, "own_bytes": n, "kind": f"kind-{n}"}
+        for n in (41, 42)
+    ]
+    assert fit_table(list(rows[0]), rows, 80).lines[1].split()[0] == rows[0]["path"]
+    narrow = fit_table(list(rows[0]), rows, 50)
+    assert (narrow.hidden, [line.split()[0] for line in narrow.lines[1:]]) == ((), ["…/chk-41", "…/chk-42"])
+    assert fit_table(list(rows[0]), rows[:1], 50).lines[1].startswith("/data/check")  # one path has no shared folder
 
 
 def test_names_for_other_commands_and_messages_are_complete_in_a_narrow_terminal() -> None:
@@ -204,7 +233,7 @@ def test_columns_go_in_the_order_in_which_they_are_missed_least() -> None:
     assert (whole.hidden, whole.lines[1].split()[:1]) == ((), [ids[0]])
     narrow = fit_table(names, rows, 70)
     assert narrow.hidden == ("kind (always keyed)", "none (no values)")
-    assert narrow.lines[1].split() == ["8877237d", narrow.lines[1].split()[1], "11-28", "10:00:00", "s3://b/0"]
+    assert narrow.lines[1].split() == ["8877237d", narrow.lines[1].split()[1], "11-28", "10:00:00", "…/0"]
     least = fit_table(names, rows, 40)
     assert "time" in least.hidden
     assert all(len(line) <= 40 for line in least.lines)

@@ -232,7 +232,7 @@ def test_the_suggested_upgrade_makes_the_job_restore(
     words = [target if word == "NEW" else word for word in shlex.split(command)[1:]]
     done = CliRunner().invoke(cli, words)
     assert done.exit_code == 0, done.output
-    assert "after: fully" in done.stderr
+    assert "After: the new job restores the result" in done.stderr
     again = CliRunner().invoke(cli, ["check", target, "--jar-a", new_jar, "--jar-b", new_jar, "--flink", "2.3"])
     assert again.exit_code == 0, again.output
 
@@ -257,13 +257,13 @@ def test_a_native_snapshot_needs_the_backend_of_the_new_job(corpus: Path, public
     options = ["--backend", "rocksdb", "--jar-b", str(public_jar)]
     done = CliRunner().invoke(cli, ["upgrade", str(tmp_path / "old"), str(tmp_path / "unknown"), *options])
     assert done.exit_code == 1, done.output
-    assert "after: unknown" in done.stderr
+    assert "After: whether the new job restores the result is unknown: " in done.stderr
     assert "timer-service.factory" in done.stderr
     (tmp_path / "config.yaml").write_text("state.backend.rocksdb.timer-service.factory: ROCKSDB\n")
     options += ["--config", str(tmp_path / "config.yaml")]
     done = CliRunner().invoke(cli, ["upgrade", str(tmp_path / "old"), str(tmp_path / "new"), *options])
     assert done.exit_code == 0, done.output
-    assert "after: fully, if 4 assumptions hold" in done.stderr
+    assert "After: the new job restores the result, if 4 assumptions hold." in done.stderr
     assert "not verified: the new job has the operators and states of this snapshot" in done.stderr
 
 
@@ -296,7 +296,7 @@ def test_a_sql_job_is_upgraded_without_a_jar(sql_corpus: Path, tmp_path: Path) -
     done = CliRunner().invoke(cli, ["upgrade", old, new, "--flink", "2.3"])
     assert done.exit_code == 0, done.output
     assert "the upgrade needs no --jar-b" in done.stderr
-    assert "after: fully" in done.stderr
+    assert "After: the new job restores the result" in done.stderr
     assert st.load(new).diff(old).equal
 
 

@@ -72,7 +72,10 @@ def test_the_command_ends_with_what_check_says_of_the_result(tmp_path: Path) -> 
     nothing = run(cli, ["migrate", old, str(tmp_path / "a"), "--to", other])
     assert nothing.exit_code == 1
     assert "no state changes its type" in nothing.stderr
-    assert f"check against {other}: not: op: The new job has no operator with this uid" in nothing.stderr
+    assert (
+        f"Checked against {other}: the new job does not restore the result: op: The new job has no operator with this uid"
+        in nothing.stderr
+    )
     assert "warning: op: loses" in nothing.stderr
     done = run(cli, ["migrate", old, str(tmp_path / "b"), "--to", other, "--json"])
     assert done.exit_code == 1
@@ -81,7 +84,7 @@ def test_the_command_ends_with_what_check_says_of_the_result(tmp_path: Path) -> 
     options = ["--rename", "op.s.value.city=town", "--accept", "op.s.value.gone"]
     done = run(cli, ["migrate", old, str(tmp_path / "c"), "--to", job, *options, "--json"])
     assert done.exit_code == 0
-    assert f"check against {job}: fully" in done.stderr
+    assert f"Checked against {job}: the new job restores the result." in done.stderr
     assert json.loads(done.stdout)[-1] == {"step": "check", "change": "fully", "text": "", "needs": "nothing"}
     # A dry run writes and checks nothing. It shows steps even if they are refused.
     dry = run(cli, ["migrate", old, str(tmp_path / "d"), "--to", job, *options, "--json", "--dry-run"])

@@ -336,7 +336,9 @@ def _print_verdict(checked: Check | None, target: str, new_job: str | None) -> N
     if checked is None:
         echo_err(f"not checked (run: statetool check {target} B, where B is a savepoint of the new job)")
         return
-    echo_err(f"check against {new_job}: {checked.verdict}" + (f": {checked.reason}" if checked.reason else ""))
+    from statetool.reporting.verdicts.check import verdict_sentence
+
+    echo_err(f"Checked against {new_job}: {verdict_sentence(checked, 'the result')}")
     for warning in checked.warnings:
         echo_marked("warning", warning)
 

@@ -112,8 +112,9 @@ def upgrade(
 
 
 def _report(upgraded: Upgrade, target: str, options: CommonOptions) -> None:
-    before = upgraded.before
-    echo_err(f"before: {before.verdict}" + (f": {before.reason}" if before.reason else ""))
+    from statetool.reporting.verdicts.check import verdict_sentence
+
+    echo_err(f"Before: {verdict_sentence(upgraded.before, 'the snapshot')}")
     echo_err(*(f"refused: {refusal}" for refusal in upgraded.plan.refused))
     report_target(target, options)
     if upgraded.verification is not None:
@@ -121,9 +122,7 @@ def _report(upgraded: Upgrade, target: str, options: CommonOptions) -> None:
         echo_err(f"verify: {several(len(problems), 'problem')}", *(f"  {p}" for p in problems))
     if upgraded.after is not None:
         after = upgraded.after
-        is_assumed = bool(after.assumptions) and after.verdict in ("fully", "after_migration")
-        condition = f", if {several(len(after.assumptions), 'assumption')} hold" if is_assumed else ""
-        echo_err(f"after: {after.verdict}{condition}" + (f": {after.reason}" if after.reason else ""))
+        echo_err(f"After: {verdict_sentence(after, 'the result')}")
         for warning in after.warnings:
             echo_marked("warning", warning)
         echo_err(*(f"not verified: {a.text} (proved by {a.option})" for a in after.assumptions))

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from statetool.errors import OptionError, UnknownNameError, several, suggest
+from statetool.errors import OptionError, UnknownNameError, nearest, several, suggest
 from statetool.operations.cluster.client import NotFlinkError, RestClient, RestError, reading_answer, shorten_reason
 
 _PREFIX: Final = re.compile(r"[0-9a-f]{4,31}")
@@ -151,8 +151,12 @@ def find_job(jobs: Sequence[Job], name: str, server: str) -> Job:
             f"{server} has no jobs", hint="start the job, or ask the HistoryServer for a job that ended"
         )
     if not matching:
-        hint = suggest(name, dict.fromkeys(j.name for j in jobs))
-        raise UnknownNameError(f"{server} has no job {name!r}", hint=f"run: statetool jobs {server} ({hint})")
+        names = list(dict.fromkeys(j.name for j in jobs))
+        near = f"{suggest(name, names)} " if nearest(name, names) else ""
+        known = ", ".join((*names[:_MOST_NAMED], *(["..."] if len(names) > _MOST_NAMED else [])))
+        raise UnknownNameError(
+            f"{server} has no job {name!r}", hint=f"{near}its jobs are: {known} (run: statetool jobs {server})"
+        )
     if len(matching) > 1:
         matching = [j for j in matching if not j.has_ended] or matching
     if len(matching) > 1:
@@ -160,8 +164,13 @@ def find_job(jobs: Sequence[Job], name: str, server: str) -> Job:
         problem = (
             f"{several(len(matching), 'job')} of {server} match {name!r}" if name else f"{server} has several jobs"
         )
-        raise OptionError(f"{problem}: {listed}", hint="give the id of one, as in flink://HOST:8081/ID")
+        raise OptionError(f"{problem}: {listed}", hint=f"give the id of one, as in {job_url(server, matching[0])}")
     return matching[0]
+
+
+def job_url(server: str, job: Job) -> str:
+    """Return a URL of a job that commands take, for hints."""
+    return f"{server}{'/jobs' if server.startswith('http') else ''}/{job.job_id}"
 
 
 def read_history(client: RestClient, job: Job) -> CheckpointHistory:

@@ -24,6 +24,7 @@ from statetool.operations.cluster.jobs import (
     CheckpointHistory,
     Job,
     find_job,
+    job_url,
     list_jobs,
     read_checkpoint,
     read_history,
@@ -186,9 +187,9 @@ def _choose(client: RestClient, job: Job, address: JobAddress, rebase: Sequence[
     """Return the chosen snapshot, which is complete and has a path."""
     history = read_history(client, job)
     if address.savepoint == _LATEST:
-        found = _latest_savepoint(job, history)
+        found = _latest_savepoint(job, history, address)
     elif address.checkpoint in (None, _LATEST) and address.savepoint is None:
-        found = _latest_checkpoint(job, history)
+        found = _latest_checkpoint(job, history, address)
         if address.checkpoint is None:
             _reject_newer_savepoint(job, history, found)
     else:
@@ -200,13 +201,13 @@ def _choose(client: RestClient, job: Job, address: JobAddress, rebase: Sequence[
     if found.path is None:
         raise SnapshotNotFoundError(
             f"{what} has no path, because the job stores checkpoints in the JobManager's memory",
-            hint="run: statetool savepoint URL --to DIR",
+            hint=f"run: statetool savepoint {job_url(address.server, job)} --to DIR",
         )
     check_named_path(found.path, rebase, address.server)
     return found
 
 
-def _latest_checkpoint(job: Job, history: CheckpointHistory) -> Checkpoint:
+def _latest_checkpoint(job: Job, history: CheckpointHistory, address: JobAddress) -> Checkpoint:
     found = history.newest("checkpoint")
     if found is not None:
         return found
@@ -217,7 +218,8 @@ def _latest_checkpoint(job: Job, history: CheckpointHistory) -> Checkpoint:
     if history.restored_path:
         hints.append(f"open {history.restored_path}, from which it was restored")
     if not job.has_ended:
-        hints.append("run: statetool checkpoint URL, or statetool savepoint URL --to DIR")
+        url = job_url(address.server, job)
+        hints.append(f"run: statetool checkpoint {url}, or statetool savepoint {url} --to DIR")
     failures = [c for c in history.recent if c.status == "FAILED" and c.reason]
     last = f"; the last failure: {failures[-1].reason}" if failures else ""
     raise SnapshotNotFoundError(f"{job} has no completed checkpoint ({counts}{last})", hint="; or ".join(hints))
@@ -233,7 +235,7 @@ def _reject_newer_savepoint(job: Job, history: CheckpointHistory, checkpoint: Ch
         )
 
 
-def _latest_savepoint(job: Job, history: CheckpointHistory) -> Checkpoint:
+def _latest_savepoint(job: Job, history: CheckpointHistory, address: JobAddress) -> Checkpoint:
     found = history.newest("savepoint")
     newer = [c for c in history.recent if c.kind == "savepoint" and c.status == "IN_PROGRESS"]
     # Flink's history of a job that a savepoint stopped still has that savepoint in progress, without its path.
@@ -243,7 +245,12 @@ def _latest_savepoint(job: Job, history: CheckpointHistory) -> Checkpoint:
             hint="give the path that the command that stopped the job has printed",
         )
     if found is None:
-        raise SnapshotNotFoundError(f"{job} has no completed savepoint", hint="run: statetool savepoint URL --to DIR")
+        hints = []
+        if history.newest("checkpoint") is not None:
+            hints.append("use ?checkpoint=latest for its newest checkpoint")
+        if not job.has_ended:
+            hints.append(f"run: statetool savepoint {job_url(address.server, job)} --to DIR")
+        raise SnapshotNotFoundError(f"{job} has no completed savepoint", hint="; or ".join(hints))
     return found
 
 

@@ -67,9 +67,12 @@ def savepoint_request(
     ------
     OptionError
         The directory is relative, or ``drain`` is given without ``stop``.
+    TriggerFailedError
+        The job has ended.
     UnsupportedError
         The release of Flink has only the canonical format.
     """
+    _require_running(client, job)
     if drain and not stop:
         raise OptionError("a job is only drained when it stops", hint="add --stop, or remove --drain")
     if target is not None and files.is_local(target) and not files.local_path(target).startswith("/"):
@@ -93,12 +96,20 @@ def checkpoint_request(client: RestClient, job: Job) -> TriggerRequest:
 
     Raises
     ------
+    TriggerFailedError
+        The job has ended.
     UnsupportedError
         The release of Flink cannot trigger checkpoints.
     """
+    _require_running(client, job)
     _require_release(client, _TRIGGERS_CHECKPOINTS, "take a checkpoint on request", "run: statetool savepoint")
     path = f"/jobs/{job.job_id}/checkpoints"
     return TriggerRequest(what="checkpoint", path=path, body={}, status_path=path)
+
+
+def _require_running(client: RestClient, job: Job) -> None:
+    if job.has_ended:
+        raise TriggerFailedError(f"{job} has ended", hint=f"run: statetool jobs {client.server}")
 
 
 def _require_release(client: RestClient, least: tuple[int, int], what: str, hint: str) -> None:
@@ -123,8 +134,6 @@ def trigger(client: RestClient, job: Job, request: TriggerRequest, on_wait: Call
     ConnectionFailedError
         The server does not answer. The savepoint or checkpoint may be in progress.
     """
-    if job.has_ended:
-        raise TriggerFailedError(f"{job} has ended", hint="run: statetool jobs URL")
     start = time.monotonic()
     try:
         number = _field(client.post(request.path, request.body), request.path, "request-id")

@@ -54,6 +54,20 @@ _VERDICTS: Final[dict[Verdict, str]] = {
 }
 
 
+def verdict_sentence(check: Check, snapshot: str) -> str:
+    """Return the verdict on a snapshot in one sentence, followed by its reason. It starts in lower case, and may follow a word and a colon."""
+    texts: dict[Verdict, str] = {
+        "fully": f"the new job restores {snapshot}",
+        "after_migration": f"the new job restores {snapshot}, and Flink migrates values",
+        "unknown": f"whether the new job restores {snapshot} is unknown",
+        "not": f"the new job does not restore {snapshot}",
+    }
+    text = texts[check.verdict]
+    if check.verdict in ("fully", "after_migration") and (count := len(check.assumptions)):
+        text += f", if {several(count, 'assumption')} {'holds' if count == 1 else 'hold'}"
+    return f"{text}: {check.reason}" if check.reason else f"{text}."
+
+
 def check_findings(check: Check, commands: CommandLine | None = None, plan: MigrationPlan | None = None) -> Findings:
     """Return the findings of a check.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -228,7 +229,9 @@ def test_requests_that_cannot_succeed(rest: FlinkRest) -> None:
     declining = run("savepoint", f"flink://{rest.host}/declining", "--to", "/savepoints", code=3)
     assert "could not take a savepoint of 'declining'" in declining.stderr
     assert "Checkpoint" in declining.stderr or "FailoverRegion" in declining.stderr
-    assert "has ended" in run("savepoint", f"flink://{rest.host}/finished", "--to", "/savepoints", code=3).stderr
+    for command in (["savepoint", "--to", "/savepoints"], ["savepoint", "--dry-run"], ["checkpoint"]):
+        (line,) = run(*command, f"flink://{rest.host}/finished", code=3).stderr.splitlines()
+        assert re.fullmatch(rf"error: 'finished' .* has ended\. run: statetool jobs {rest.url}", line)
     assert "relative path" in run("savepoint", f"flink://{rest.host}/orders", "--to", "sp", code=2).stderr
     assert "is not the URL of a job" in run("jobs", ZOO, code=2).stderr
     assert "2 jobs" in run("savepoint", f"flink://{rest.host}/twice", "--to", "/savepoints", code=2).stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -112,12 +113,21 @@ def test_chosen_checkpoints_and_savepoints(rest: FlinkRest) -> None:
 
 def test_names_that_match_no_or_several_jobs(rest: FlinkRest) -> None:
     base = f"flink://{rest.host}"
-    with pytest.raises(UnknownNameError, match=r"no job 'order'. run: statetool jobs http.*\(did you mean orders\?\)"):
+    with pytest.raises(
+        UnknownNameError,
+        match=r"no job 'order'. did you mean orders\? its jobs are: .*twice.*\(run: statetool jobs http.*\)",
+    ) as one:
         statetool.load(f"{base}/order")
+    assert all(name in str(one.value) for name in ("orders", "finished", "declining"))
     with pytest.raises(OptionError, match=r"2 jobs of .* match 'twice'") as two:
         statetool.load(f"{base}/twice")
     assert rest.jobs["twice"] in str(two.value)
     assert rest.jobs["other"] in str(two.value)
+    (example,) = re.findall(r"as in (http\S+)", str(two.value))
+    with pytest.raises(
+        SnapshotNotFoundError, match="'twice'"
+    ):  # the URL names one of them, which has no checkpoint here
+        statetool.load(example)
     with pytest.raises(OptionError, match="has several jobs: "):
         statetool.load(base)
     (overview,) = rest.answers["GET /jobs/overview"]

@@ -129,7 +129,7 @@ def _pairs() -> Iterator[JobPair]:
         for source in sorted((HERE / folder).iterdir()):
             topic = source.stem
             for name, base in re.findall(r"^(?:final )?class (\w+) extends (\w+)", source.read_text(), re.MULTILINE):
-                if base in ("Job", "PatternJob", "WindowedJob", "FlightJob", "ScalaJob"):
+                if base in ("Job", "PatternJob", "WindowedJob", "TuplesJob", "FlightJob", "ScalaJob"):
                     held = topic == "Flights"
                     config = _UNALIGNED if held else {}
                     before, after = _LINES.get("Timers" if name.startswith("Timers") else topic, _LINES["States"])
@@ -238,7 +238,7 @@ def closure(first: str, files: Mapping[str, bytes]) -> dict[str, bytes]:
             continue
         found[name] = files[name]
         stem = name.removesuffix(".class")
-        words = set(re.findall(rb"jobs/[\w$]+", files[name]))
+        words = set(re.findall(rb"jobs/[\w$/]+", files[name]))
         todo += [n for w in words if (n := f"{w.decode()}.class") in files]
         todo += [n for n in files if n.startswith(f"{stem}$")]
     return found
