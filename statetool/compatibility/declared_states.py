@@ -97,8 +97,9 @@ def check_declared_states(restore: Restore, pair: Pair, *, keyed: bool) -> Itera
     after = _Declared(classes.new.source)
     metas = {n: m for n, (_, m) in pair.old.listed_keyed.items()} if keyed else dict(pair.old.listed_elements)
     if restore.has_snapshot:
-        for name in metas if before is not None else ():
-            yield from _other_function(pair, metas[name], before.named(name), after.named(name))
+        if before is not None:
+            for name, meta in metas.items():
+                yield from _other_function(pair, meta, before.named(name), after.named(name))
         return
     for name, meta in metas.items():
         if meta.kind != "timers":

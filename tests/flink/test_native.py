@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 from typing import Final
 
+import pyarrow as pa
 import pytest
 
 import statetool
 from statetool.formats.metadata.handles import IncrementalHandle
+from statetool.formats.operator_id import operator_id_for_uid
+from statetool.formats.rocksdb import database_writer, table_writer
 from tests.support.corpora.kryo_classes import CLASSES
 from tests.support.flink import judge, windows
 from tests.support.flink.corpus_cases import expected_of, metadata_of, own_case
@@ -96,3 +100,59 @@ def test_the_job_goes_on_from_its_incremental_checkpoints(
         stored = [s for o in statetool.load(str(snapshot))._inventory.operators.values() for s in o.keyed.managed]
         assert stored
         assert all(state.database for state in stored)
+
+
+@pytest.mark.parametrize("ingest", [False, True])
+def test_databases_of_many_files_restore(
+    flink: FlinkMachine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, ingest: bool
+) -> None:
+    monkeypatch.setattr(database_writer.DatabaseWriter.__init__, "__kwdefaults__", {"table_bytes": 1 << 17})
+    monkeypatch.setattr(table_writer, "_PORTION_BYTES", 1 << 14)
+    n = 20_000
+    draw = random.Random(5)
+    texts = [draw.randbytes(40).hex() for _ in range(n)]
+    keys = pa.array([i * 7919 % n for i in range(n)], pa.int64())
+    lists = pa.array([[i, i + 1] for i in range(n)], pa.list_(pa.int64()))
+    table = pa.table({"key": keys, "text": texts, "n": pa.array(range(n), pa.int64()), "some": lists})
+    moments = [draw.randrange(1 << 40) for _ in range(n)]
+    timers = pa.table({"key": keys, "timestamp": pa.array(moments, pa.int64()), "domain": ["event"] * n})
+    types = {"text": statetool.value("STRING"), "n": statetool.value("BIGINT"), "some": statetool.list_of("BIGINT")}
+    state = statetool.bootstrap_keyed_state(table, states=types, timers=timers)
+    writer = statetool.SavepointWriter.new().with_operator("op", state, parallelism=2)
+    writer.write(str(tmp_path / "base"), flink_version=flink.version)
+    target = tmp_path / "native"
+    statetool.convert(str(tmp_path / "base"), str(target), format="native", backend="rocksdb")
+    columns = {"text": texts, "n": range(n), "some": lists.to_pylist()}
+    rows = {
+        name: {"rows": [{"key": k, "value": v} for k, v in zip(keys.to_pylist(), column, strict=True)]}
+        for name, column in columns.items()
+    }
+    handles = [
+        s.managed_keyed for o in statetool.load(str(target))._inventory.operators.values() for s in o.state.subtasks
+    ]
+    assert all(isinstance(handle, IncrementalHandle) and len(handle.private) > 10 for handle in handles)
+    expected = {
+        "op": {
+            "operator_id": operator_id_for_uid("op"),
+            "max_parallelism": 128,
+            "keyed_state": {
+                "states": rows,
+                "event_time_timers": timers_of(keys.to_pylist(), moments),
+                "processing_time_timers": [],
+            },
+        }
+    }
+    requests = judge.requests_for(target, expected)
+    rescaling = {"state.backend.rocksdb.use-ingest-db-restore-mode": str(ingest).lower()}
+    snapshot = target
+    for parallelism in (2, 3, 1):
+        answer = judge.restore(
+            flink, snapshot, requests, backend="rocksdb", parallelism=parallelism, checkpoint=True,
+            config={**_CHECKPOINTS, **rescaling},
+        )  # fmt: skip
+        assert judge.differences(answer, expected) == []
+        snapshot = Path(answer["checkpoint"])
+
+
+def timers_of(keys: list[int], moments: list[int]) -> list[dict[str, object]]:
+    return [{"key": k, "namespace": None, "timestamp": t} for k, t in zip(keys, moments, strict=True)]
