@@ -14,14 +14,13 @@ from typing import Any, Final
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.support import repeated
 from tests.support.compile import compile_java, files_of, make_jar
 from tests.support.corpora.archives import HERE, unpack
 from tests.support.drawn import draw_no_constants
 from tests.support.spark.jvm import SHORT_LIVED, with_archive
 from tests.support.spark.lakes import submit_options
 
-# Tests read little data, but must exercise the code used for large data (for the other way see .ci/uncompiled, tests/kernels/test_jit.py).
+# Tests read little data, but must exercise the code used for large data (for the other way see `nox -s uncompiled`, tests/kernels/test_jit.py).
 os.environ.setdefault("STATETOOL_JIT", "1")
 # All JVMs that tests start by Spark, also in other processes, such as those of examples and notebooks.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", with_archive(SHORT_LIVED))
@@ -59,13 +58,13 @@ GIVEN: Final = {
 }
 #: The order of files in the full run, the longest first: examples, restores in Flink, clusters and an image of Spark, notebooks.
 LONGEST: Final = (
-    "tests/test_readme.py", "tests/flink/test_pairs.py", "tests/flink/test_followed.py",
+    "tests/test_readme.py", "tests/flink/test_pairs.py", "tests/flink/test_follow.py",
     "tests/spark/test_cluster.py", "tests/spark/test_image.py", "tests/spark/test_kills.py", "tests/test_notebooks.py", "tests/flink/",
     "tests/analysis/comparison/test_forms.py", "tests/spark/", "tests/operations/cluster/", "tests/kernels/test_jit.py", "tests/saving/test_sequences.py",
 )  # fmt: skip
 LEFT_OUT: Final = pytest.StashKey[Counter[str]]()
-#: Ids of all tests in the files of this run.
-COLLECTED: Final = pytest.StashKey[frozenset[str]]()
+#: The markers of each test in the files of this run, and the options that it needs.
+COLLECTED: Final = pytest.StashKey[dict[str, frozenset[str]]]()
 #: Whether a test failed.
 FAILED: Final = pytest.StashKey[bool]()
 
@@ -103,46 +102,31 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="clone of flink-extended/flink-scala-api, which is compiled with jars that Maven fetches (with --maven)",
     )
     parser.addoption(
-        "--without-repeated",
-        choices=repeated.STEPS,
-        help="leave out what this step of .ci/run need not repeat (tests/support/repeated.tsv)",
-    )
-    parser.addoption(
         "--kills", type=int, default=3, help="kills of each function that writes, in tests/saving/test_kills.py"
     )
-    parser.addoption("--record", metavar="DIR", help="record what each test executes (tests/support/repeated.py)")
     parser.addoption("--pyflink", metavar="PYTHON", help="Python that has apache-flink, for tests/flink/pyflink")
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """Record what each test executes, if asked to."""
-    if (folder := config.getoption("--record")) and config.getoption("dist", "no") == "no":
-        from tests.support.recorder import Recorder
-
-        config.pluginmanager.register(Recorder(Path(folder)))
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m chooses
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out tests that were not requested; they are counted and named at the end, never skipped silently."""
-    config.stash[COLLECTED] = frozenset(item.nodeid for item in items)
+    config.stash[COLLECTED] = {}
     reasons: dict[pytest.Item, str] = {}
-    step = config.getoption("--without-repeated")
-    # A record is of all tests, to choose again.
-    left_out = repeated.read_repeated(step) if step and not config.getoption("--record") else ()
     for item in items:
+        if "tests/flink/" in item.nodeid:
+            item.add_marker(pytest.mark.flink)
         if "spark" in getattr(item, "fixturenames", ()) or "tests/spark/" in item.nodeid:
             item.add_marker(pytest.mark.spark)
         given = [o for f, o in GIVEN.items() if f in getattr(item, "fixturenames", ())]
         if "--maven" in given:
-            item.add_marker(pytest.mark.full)  # .ci/full runs it
+            item.add_marker(pytest.mark.full)
+        markers = {marker.name for marker in item.iter_markers()} & {"spark", "flink", "full"}
+        config.stash[COLLECTED][item.nodeid] = frozenset(markers | set(given))
         needed = [o for o in given if not config.getoption(o)]
         if needed:
             reasons[item] = needed[0]
         elif item.get_closest_marker("full") and not config.getoption("--full"):
             reasons[item] = "--full"
-        elif item.nodeid in left_out or repeated.function_of(item.nodeid) in left_out:
-            reasons[item] = "--without-repeated"
     # With --no-loadscope-reorder, files are dealt in this order: one of these at the end would leave the other processes idle.
     items.sort(
         key=lambda item: next((i for i, file in enumerate(LONGEST) if item.nodeid.startswith(file)), len(LONGEST))
@@ -194,12 +178,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     """Print how to run the tests left out."""
     said = {
         "--full": "of the full run were left out: pytest --full",
-        "--without-repeated": "execute what other tests do and were left out: tests/support/repeated.tsv",
         "--shared": "read Flink's migration cases and were left out: pytest --shared=DIR",
         "--browser": "look at pages in a browser and were left out: pytest --browser=CHROMIUM",
         "--buildah": "build an image of Spark and were left out: pytest --buildah=BUILDAH",
         "--maven": "run Flink with jars that Maven fetches and were left out: pytest --full --maven",
-        "--lakes": "write tables of Delta and Iceberg and were left out: .ci/lakes (needs Maven)",
+        "--lakes": "write tables of Delta and Iceberg and were left out: nox -s lakes (needs Maven)",
         "--flinkx": "restore jobs of flink-scala-api and were left out: pytest --full --maven --flinkx=CLONE",
         "--pyflink": "run PyFlink and were left out: pytest --pyflink=PYTHON",
     }
@@ -216,8 +199,8 @@ def nothing_stays_frozen() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def collected(pytestconfig: pytest.Config) -> frozenset[str]:
-    """Ids of the tests in the files of this run, also of those left out."""
+def collected(pytestconfig: pytest.Config) -> dict[str, frozenset[str]]:
+    """The markers of each test in the files of this run, also of those left out, and the options that it needs."""
     return pytestconfig.stash[COLLECTED]
 
 
@@ -317,4 +300,4 @@ def nothing_declared(monkeypatch: pytest.MonkeyPatch) -> None:
     """Declarations of one test do not affect the next."""
     from statetool.java.declaring import classes as declarations
 
-    monkeypatch.setattr(declarations, "_declared", {})
+    monkeypatch.setattr(declarations, "DECLARED", declarations.DeclaredClasses())

@@ -11,15 +11,13 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final
 
-import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import noxfile
 from tests.support.drawn import draw_no_constants
-from tests.support.recorder import kinds_of
-from tests.support.repeated import STEPS, Candidate, by_function, choose, function_of, read_repeated
+from tests.support.patience import eventually
 from tools import flink_jars
 
 TESTS: Final = Path(__file__).parent
@@ -73,74 +71,81 @@ def test_tools_import_no_tests() -> None:
     assert not wrong
 
 
-def test_workflows_run_every_step_of_the_check() -> None:
-    steps = set(re.findall(r"^ *step (\.ci/\w+)", (ROOT / ".ci" / "run").read_text(), re.MULTILINE))
+def sessions_of_the_check() -> list[str]:
+    """Return the names of the sessions that ``.ci/run`` runs."""
+    (names,) = re.findall(r"^sessions=\((.*)\)$", (ROOT / ".ci" / "run").read_text(), re.MULTILINE)
+    return str(names).split()
+
+
+def test_workflow_and_check_run_every_session() -> None:
     workflow = (ROOT / ".github" / "workflows" / "ci.yml").read_text()
-    assert steps - {".ci/packages"} == {
-        f".ci/{name}" for name in re.findall(r"(?:\{ step: |run: \.ci/)(\w+)", workflow)
-    }
+    defined = set(re.findall(r"^def (\w+)\(session", (ROOT / "noxfile.py").read_text(), re.MULTILINE))
+    assert set(sessions_of_the_check()) == defined - {"fast"}
+    assert set(re.findall(r"session: (\w+)", workflow)) == defined - {"fast"}
+
+
+class Dry:
+    """A session of nox that keeps the arguments of pytest instead of running anything."""
+
+    posargs = ()
+    python = None
+    virtualenv = SimpleNamespace(location="")
+
+    def __init__(self) -> None:
+        self.runs: list[list[str]] = []
+
+    def install(self, *_: str) -> None: ...
+
+    def run(self, *arguments: str, **_: Any) -> None:
+        if (command := [Path(a).name for a in arguments[:3]]).count("pytest"):
+            self.runs.append(list(arguments[command.index("pytest") + 1 :]))
+
+
+def selects(arguments: list[str], test: str, marks: frozenset[str]) -> bool:
+    """Return True if pytest with these arguments runs a test with these markers and needed options."""
+    places = [a for a in arguments if a.startswith("tests/")]
+    condition = arguments[arguments.index("-m") + 1] if "-m" in arguments else "True"
+    given = {a.partition("=")[0] for a in arguments}
+    return (
+        (not places or any(test.startswith(place) for place in places))
+        and {mark for mark in marks if mark.startswith("--")} <= given
+        and ("full" not in marks or "--full" in given)
+        and eval(condition, {}, {name: name in marks for name in ("spark", "flink", "full")})
+    )
+
+
+def test_every_test_is_in_a_session_of_the_check(collected: dict[str, frozenset[str]]) -> None:
+    dry = Dry()
+    for name in sessions_of_the_check():
+        getattr(noxfile, name)(dry)
+    assert len(dry.runs) > 8
+    # They need data that cannot be downloaded, another Python, or a clone.
+    left_out = {"--shared", "--pyflink", "--flinkx"}
+    assert [
+        test
+        for test, marks in collected.items()
+        if not marks & left_out and not any(selects(run, test, marks) for run in dry.runs)
+    ] == []
+
+
+def test_a_wait_ends_with_the_result_or_explains_what_was_missing() -> None:
+    answers: Iterator[int | KeyError] = iter([0, KeyError("not yet"), 7])
+
+    def check() -> int:
+        answer = next(answers)
+        if isinstance(answer, KeyError):
+            raise answer
+        return answer
+
+    assert eventually(check, retry=KeyError, every=0) == 7
+    with pytest.raises(AssertionError, match="the end of the log"):
+        eventually(lambda: False, within=0, every=0, describe=lambda: "the end of the log")
 
 
 def test_the_map_of_the_tests_names_what_exists() -> None:
     named = re.findall(r"`([\w./-]+(?:/|\.py|\.tsv))`", (TESTS / "README.md").read_text("utf-8"))
     assert len(named) > 30
     assert [name for name in named if not (TESTS / name).exists()] == []
-
-
-def defined_tests(file: Path) -> Iterator[str]:
-    """Yield the ids of the test functions of a file."""
-    name = file.relative_to(ROOT).as_posix()
-    for node in ast.parse(file.read_text()).body:
-        if isinstance(node, ast.FunctionDef):
-            yield f"{name}::{node.name}"
-        elif isinstance(node, ast.ClassDef):
-            yield from (f"{name}::{node.name}::{part.name}" for part in node.body if isinstance(part, ast.FunctionDef))
-
-
-@pytest.mark.parametrize("step", STEPS)
-def test_tests_that_a_step_need_not_repeat_exist(
-    step: str, collected: frozenset[str], pytestconfig: pytest.Config
-) -> None:
-    repeated = read_repeated(step)
-    files = {ROOT / test.partition("::")[0] for test in repeated}
-    functions = {test for file in files if file.exists() for test in defined_tests(file)}
-    # Parameters of the files of this run: all of them in .ci/quick.
-    whole = (
-        set() if any("::" in argument for argument in pytestconfig.args) else {function_of(test) for test in collected}
-    )
-    gone = {
-        test
-        for test in repeated
-        if function_of(test) not in functions or ("[" in test and function_of(test) in whole and test not in collected)
-    }
-    assert not gone, "run python -m tests.support.repeated"
-
-
-def test_of_tests_that_execute_the_same_the_cheapest_run() -> None:
-    slow, quick, part, other = (
-        Candidate("slow", 0b111, 9), Candidate("quick", 0b011, 1), Candidate("part", 0b001, 2), Candidate("other", 0b110, 1.5),
-    )  # fmt: skip
-    assert choose(0, [slow, quick, part, other]) == (["quick", "other"], ["part", "slow"])
-    assert choose(0b011, [slow, quick]) == (["slow"], ["quick"])
-
-
-def test_a_table_with_other_types_or_nulls_is_of_another_kind() -> None:
-    def kinds(type_: pa.DataType, *values: Any) -> set[str]:
-        return set(kinds_of(pa.table({"column": pa.array(values, type_)})))
-
-    text = pa.map_(pa.string(), pa.string())
-    number = pa.map_(pa.string(), pa.int8())
-    assert kinds(text, [("a", "b")]) == kinds(text, [("c", "d")], [])
-    assert kinds(number, [("a", 1)]) - kinds(text, [("a", "b")]) == {
-        "pyarrow.ChunkedArray StructType of int8", "pyarrow.ChunkedArray int8",
-    }  # fmt: skip
-    assert kinds(text, None) - kinds(text, []) == {"pyarrow.ChunkedArray MapType with nulls"}
-    assert set(kinds_of([np.zeros(1, np.int32)])) == {"list", "list of numpy.ndarray", "list of numpy.ndarray int32"}
-
-
-def test_a_function_is_left_out_by_its_name_if_all_of_its_tests_are() -> None:
-    tests = ["a::f[1]", "a::f[2]", "a::g[1]", "a::g[2]", "a::h"]
-    assert by_function(["a::f[1]", "a::f[2]", "a::g[2]", "a::h"], tests) == ["a::f", "a::g[2]", "a::h"]
 
 
 def test_examples_of_ci_do_not_depend_on_imported_modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,6 @@
 """Run commands that need no extra, and check that others name theirs: ``python -m tests.without_extras``.
 
-Run it in an environment with only the core dependencies (``.ci/wheel``).
+Run it in an environment with only the core dependencies (``.ci/package``).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The generated parts of the documentation: tables of what is supported, and the reference of the command line.
+"""The generated parts of the documentation: tables of what is supported, the reference of the command line, and JSON Schemas.
 
 ``python -m tools.generated [PAGE ...]`` writes them into the pages again, between ``<!-- generated: NAME -->`` and ``<!-- end -->``, so that
 they are there for whoever reads the pages without the site. The build of the site fails if they are not those of the code.
@@ -10,12 +10,15 @@ import re
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Final
 
-from tools import architecture, cli_reference, support_tables
+from statetool.cli.json_schema import ANSWERS, json_schema_text
+from tools import architecture, cli_reference, public_names, support_tables
 from tools.examples import GENERATED, ROOT, pages
+
+SCHEMAS: Final = ROOT / "schemas"
 
 
 @cache
@@ -30,6 +33,10 @@ def _connector_table() -> str:
         return support_tables.connector_table(Path(work))
 
 
+def _schema(command: str) -> str:
+    return json_schema_text(command) + "\n"
+
+
 PARTS: Final[Mapping[str, Callable[[], str]]] = {
     "packages": architecture.map_of_packages,
     "commands": cli_reference.page,
@@ -42,7 +49,11 @@ PARTS: Final[Mapping[str, Callable[[], str]]] = {
     "columns": cache(support_tables.column_table),
 }
 #: Files that are generated as a whole.
-FILES: Final[Mapping[Path, Callable[[], str]]] = {ROOT / "docs" / "images" / "packages.svg": architecture.picture}
+FILES: Final[Mapping[Path, Callable[[], str]]] = {
+    ROOT / "docs" / "images" / "packages.svg": architecture.picture,
+    **{SCHEMAS / f"{name.replace(' ', '-')}.json": partial(_schema, name) for name in ANSWERS},
+    public_names.STUB: public_names.stub,
+}
 
 
 def stale_parts(text: str) -> Iterator[str]:

@@ -7,14 +7,15 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import Field, dataclass, field, fields, replace
 from functools import partial, wraps
-from typing import TYPE_CHECKING, Any, Final, TypedDict
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 from click.core import ParameterSource
 
 import statetool
+from statetool.api.write.options import CopyOptions
 from statetool.cli.completion import complete_operator
 from statetool.cli.group import COMMON, SectionOption
 from statetool.cli.output import Output, echo_err, echo_marked
@@ -50,20 +51,12 @@ class Count(click.IntRange):
         return number
 
 
-class WriteArguments(TypedDict):
-    """Arguments of all functions that write a new snapshot."""
-
-    checkpoint_id: int | None
-    dry_run: bool
-    take_over: bool
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CommonOptions:
+class CommonOptions(CopyOptions):
     """Values of the options that commands share.
 
     Options that a command does not have keep the defaults. ``chosen`` collects the snapshots that ``--latest`` or the URL of a job chose,
-    and ``jobs`` these URLs.
+    and ``jobs`` these URLs. ``writes``: the command writes a snapshot, and this is no dry run.
     """
 
     latest: bool = False
@@ -75,9 +68,7 @@ class CommonOptions:
     columns_from_plan: str | None = None
     python: Mapping[str, str] = field(default_factory=dict)
     unsafe_pickle: bool = False
-    dry_run: bool | None = None
-    take_over: bool = False
-    checkpoint_id: int | None = None
+    writes: bool = False
     on_spark: bool = False
     threads: int | None = None
     output: Output = field(default_factory=Output)
@@ -93,7 +84,7 @@ class CommonOptions:
         OptionError
             ``--rebase`` or ``--python`` is malformed.
         """
-        values = dict(parameters)
+        values = {**parameters, "writes": parameters.get("dry_run") is False}
         if "rebase" in values:
             values["rebase"] = pairs(values["rebase"], "--rebase OLD=NEW")
         if "python" in values:
@@ -105,13 +96,9 @@ class CommonOptions:
         return cls(**values)
 
     @property
-    def write_arguments(self) -> WriteArguments:
+    def write_arguments(self) -> dict[str, Any]:
         """Arguments for a function that writes a new snapshot."""
-        return {
-            "checkpoint_id": self.checkpoint_id,
-            "dry_run": bool(self.dry_run),
-            "take_over": self.take_over,
-        }
+        return {f.name: getattr(self, f.name) for f in fields(CopyOptions)}
 
     @property
     def spark(self) -> SparkSession | None:
@@ -193,7 +180,7 @@ def open_snapshots(
         ]
         uids += _uids_from_files(savepoint, (*options.uids, *all_jars))
         named_savepoints.append(savepoint.with_uids(uids) if uids else savepoint)
-        expect(partial(_expected_bytes, named_savepoints[-1], operators, writes=options.dry_run is False))
+        expect(partial(_expected_bytes, named_savepoints[-1], operators, writes=options.writes))
     return named_savepoints
 
 
@@ -269,7 +256,24 @@ def _show_tracebacks(context: click.Context, parameter: click.Parameter, value: 
         context.find_root().params["debug"] = True
 
 
+def _print_json_schema(context: click.Context, parameter: click.Parameter, value: bool) -> None:
+    if value and not context.resilient_parsing:
+        from statetool.cli.json_schema import json_schema_text
+
+        root = context.find_root().command_path
+        Output().text(*json_schema_text(context.command_path.removeprefix(f"{root} ")).split("\n"))
+        context.exit()
+
+
 _option: Final = partial(click.option, cls=SectionOption, section=COMMON)
+
+
+def _copy_option(declared: Field[Any]) -> Callable[..., Any]:
+    """Return the decorator of a declared option of the new snapshot."""
+    kind = click.IntRange(min=declared.metadata["least"]) if declared.metadata["least"] is not None else None
+    is_flag, help = declared.default is False, declared.metadata["help"]
+    return _option(f"--{declared.name.replace('_', '-')}", type=kind, is_flag=is_flag, help=help)
+
 
 #: The decorator of each common option, in the order of ``--help``. Except for ``debug``, the names are those of :class:`CommonOptions`.
 _OPTIONS: Final[dict[str, Callable[..., Any]]] = {
@@ -308,30 +312,32 @@ _OPTIONS: Final[dict[str, Callable[..., Any]]] = {
     "unsafe_pickle": _option(
         "--unsafe-pickle", is_flag=True, help="Unpickle Python states, which runs any code they contain."
     ),
-    "dry_run": _option("--dry-run", is_flag=True, help="Show the changes without writing anything."),
-    "take_over": _option(
-        "--take-over", is_flag=True, help="Take over DST from another write, which may still be running."
-    ),
-    "checkpoint_id": _option(
-        "--checkpoint-id",
-        type=click.IntRange(min=0),
-        help="Checkpoint id of the new snapshot.  [default: that of SRC]",
-    ),
+    **{f.name: _copy_option(f) for f in fields(CopyOptions)},
     "on_spark": _option("--spark", "on_spark", is_flag=True, help="Run on Spark instead of in this process."),
     "threads": _option(
         "--threads", type=click.IntRange(min=1), help="Threads of this process.  [default: one per core]"
     ),
     "json": _option("--json", is_flag=True, help="Same as --output json."),
+    "json_schema": _option(
+        "--json-schema",
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=_print_json_schema,
+        help="Print the JSON Schema of the JSON output.",
+    ),
     "wide": _option("--wide", is_flag=True, help="Do not cut rows to the width of the terminal."),
     "debug": _option(
         "--debug", is_flag=True, expose_value=False, callback=_show_tracebacks, help="Show tracebacks of errors."
     ),
 }
-_ORDER: Final = (*list(_OPTIONS)[:-3], "output", *list(_OPTIONS)[-3:])
+_ORDER: Final = (*list(_OPTIONS)[:-4], "output", *list(_OPTIONS)[-4:])
+#: Options that run without the command.
+_EAGER: Final = {"json_schema", "debug"}
 #: Names of formats, which users pass as a file by mistake.
 _FORMATS: Final = frozenset({"text", "json", "jsonl", "csv", "html", "parquet", "avro", "orc", "delta", "iceberg"})
 #: Names of options for :func:`common_options`.
-OUTPUT: Final = ("output", "json", "wide")
+OUTPUT: Final = ("output", "json", "json_schema", "wide")
 SNAPSHOT: Final = (
     "latest",
     "rebase",
@@ -343,7 +349,7 @@ SNAPSHOT: Final = (
     "python",
     "unsafe_pickle",
 )
-WRITE: Final = ("latest", "rebase", "declare", "jar", "dry_run", "take_over", "checkpoint_id", *OUTPUT)
+WRITE: Final = ("latest", "rebase", "declare", "jar", *(f.name for f in fields(CopyOptions)), *OUTPUT)
 
 
 def common_options(
@@ -369,7 +375,9 @@ def common_options(
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         @wraps(command)
         def run(**parameters: Any) -> None:
-            options = CommonOptions.from_parameters({name: parameters.pop(name) for name in names})
+            options = CommonOptions.from_parameters(
+                {name: parameters.pop(name) for name in names if name not in _EAGER}
+            )
             name = click.get_current_context().info_name or ""
             with nullcontext() if options.output.is_json else progress(name):
                 _run_on_latest(handing_over()(partial(command, **parameters)), options)

@@ -37,6 +37,8 @@ _STYLES: Final[Mapping[str, dict[str, Any]]] = {
     "note": {"dim": True},
     "fine": {"fg": "green", "bold": True},
 }
+#: The version of the JSON output's form, in each object that a command prints, and in its JSON Schema. Fields are added without a new version.
+JSON_VERSION: Final = 1
 #: Characters that :func:`json.dumps` does not escape, but that a terminal may not support.
 _NOT_ASCII: Final = re.compile(r"[^\x20-\x7e]")
 
@@ -181,9 +183,9 @@ class Output:
         self.text(*filter(None, (ahead, "]")))
 
     def record(self, record: Mapping[str, Any]) -> None:
-        """Print one record."""
+        """Print one record, as JSON with the version of its form."""
         if self.is_json:
-            self.text(_json(record))
+            self.text(_json({"json_version": JSON_VERSION, **record}))
             return
         from statetool.cli.shown_values import shown_text
         from statetool.cli.terminal_table import text_with_unit

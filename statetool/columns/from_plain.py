@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from statetool.columns.types import arrow_type, keeps_nanos, member_fields, needs_companion
+from statetool.columns.types import arrow_type, keeps_nanos, member_fields, needs_nanos
 from statetool.errors import DecodeError, StatetoolError
 from statetool.kernels.core.codes import DATE_RANGE, LONE_SURROGATE, NANOS, RANGE, coded_error
 from statetool.serializers.libraries.roaring import bitmap_ints
@@ -152,7 +152,7 @@ def _is_hidden(value: Any, logical: LogicalType, options: ReadOptions) -> bool:
 
 
 def _put(row: dict[str, Any], name: str, logical: LogicalType, value: Any, options: ReadOptions) -> None:
-    if needs_companion(logical, options):
+    if needs_nanos(logical, options):
         first, second = (f.name for f in member_fields(name, logical, options))
         row[first] = None if value is None else value["timestamp"]
         row[second] = None if value is None else value["nanos"]

@@ -14,18 +14,27 @@ from typing import Final
 
 from statetool.compatibility.classes.job_classes import strings_in_jars
 from statetool.compatibility.declared_types import resolve_types
+from statetool.compatibility.record_types import has_same_streams
 from statetool.compatibility.restore import Pair, Restore
 from statetool.compatibility.rules.serializers import switch_ttl
 from statetool.compatibility.states import another_kind
-from statetool.compatibility.steps.step import Found, Result, fails_later, is_unknown, loses
+from statetool.compatibility.steps.step import Found, Result, fails_later, is_unknown, loses, may_change
 from statetool.compatibility.verdicts import Level, Remedy, Resolution
 from statetool.formats.state_meta import StateMetaInfo
-from statetool.serializers.core.base import all_parts
+from statetool.serializers.core.base import Serializer, all_parts
 from statetool.serializers.runtime import TtlSerializer
 from statetool.serializers.streaming import TraversableSerializer
 from statetool.serializers.typeutils.options import OptionSerializer, ScalaEitherSerializer
 from statetool.types.declared import ClassSource, TypeContext
-from statetool.types.flink_calls import DeclaredState, declared_states, difference, macro_calls
+from statetool.types.flink_calls import (
+    COMPUTED,
+    LAMBDA,
+    DeclaredState,
+    declared_states,
+    difference,
+    macro_calls,
+    makes_type,
+)
 
 #: Serializers of Scala whose elements have a type that only macros know.
 _OF_MACROS: Final = (OptionSerializer, ScalaEitherSerializer, TraversableSerializer)
@@ -62,10 +71,18 @@ class _Declared:
         used = (c for c in self.source.own_calls() if c.use == "states" and c.place in places)
         return Counter[tuple[str, ...]]((c.owner, c.name, *c.arguments) for c in used) + Counter(setting)
 
+    def has_streams_of(self, other: _Declared) -> bool:
+        """Return True if both jobs build their streams by the same calls, with the same arguments."""
+        return has_same_streams(*((*s.source.flink_calls(), *s.source.own_calls()) for s in (self, other)))
+
     def has_types_of(self, other: _Declared) -> bool:
-        """Return True if both jobs give their own methods and constructors the same types."""
+        """Return True if both jobs make the same types, and give their own methods and constructors the same ones."""
         own, others = (
-            Counter((c.owner, c.name, *c.arguments) for c in s.source.own_calls() if c.use == "types")
+            Counter(
+                (c.owner, c.name, *c.arguments)
+                for c in (*s.source.flink_calls(), *s.source.own_calls())
+                if c.use == "types" or makes_type(c)
+            )
             for s in (self, other)
         )
         return own == others
@@ -74,11 +91,16 @@ class _Declared:
 def check_declared_states(restore: Restore, pair: Pair, *, keyed: bool) -> Iterator[Result]:
     """Yield what the code of the new job declares otherwise than the snapshot has it."""
     classes = restore.job.classes
-    if restore.has_snapshot or classes is None or classes.new.source is None:
+    if classes is None or classes.new.source is None:
         return
     before = None if classes.old.source is None else _Declared(classes.old.source)
     after = _Declared(classes.new.source)
     metas = {n: m for n, (_, m) in pair.old.listed_keyed.items()} if keyed else dict(pair.old.listed_elements)
+    if restore.has_snapshot:
+        if before is not None:
+            for name, meta in metas.items():
+                yield from _other_function(pair, meta, before.named(name), after.named(name))
+        return
     for name, meta in metas.items():
         if meta.kind != "timers":
             yield from _check(restore, pair, meta, before, after, keyed=keyed)
@@ -113,8 +135,8 @@ def _check(
     if not of_new:
         yield from _gone(pair, meta, after)
         return
-    if of_old is not None and _may_be_another(of_old, of_new):
-        text = f"The code declares several states {meta.name}, which differ, and not the same ones in both jobs. Which is that of this operator is unknown."
+    if of_old is not None and before is not None and _may_be_another(of_old, of_new, before, after):
+        text = f"The code declares several states {meta.name}, which differ, and not the same ones, or not by the same calls, in both jobs. Which is that of this operator is unknown."
         yield is_unknown("K4" if keyed else "E4", text, _ASK, old)
         return
     fitting = [s for s in of_new if _fits(s, meta, keyed=keyed)]
@@ -128,6 +150,8 @@ def _check(
         yield from _other_types(restore, pair, meta, fitting, text, keyed=keyed)
     elif before is not None and any(s.is_computed for s in fitting) and not before.has_types_of(after):
         yield _computed_types(pair, meta, keyed=keyed)
+    if of_old is not None:
+        yield from _other_function(pair, meta, of_old, fitting)
     has_ttl = any(isinstance(p, TtlSerializer) for p in all_parts(meta.value))
     if keyed and all(s.has_ttl != has_ttl for s in fitting):
         switched = switch_ttl(may_switch=restore.job.ttl_may_switch, on=not has_ttl).inside(meta.name)
@@ -140,10 +164,25 @@ def _check(
         yield is_unknown("K6", text, _ASK, old)
 
 
-def _may_be_another(of_old: list[DeclaredState], of_new: list[DeclaredState]) -> bool:
-    """Return True if several states of one name differ, and both jobs do not declare the same ones."""
+def _other_function(
+    pair: Pair, meta: StateMetaInfo, of_old: list[DeclaredState], of_new: list[DeclaredState]
+) -> Iterator[Result]:
+    """Yield that a reducing or aggregating state has another function, by its name: the code of lambdas is not compared."""
+    if meta.kind not in ("reducing", "aggregating"):
+        return
+    was, now = ({s.types[0] for s in side if len(s.types) > 1} for side in (of_old, of_new))
+    if len(was) == len(now) == 1 and was != now and not any(t.startswith((LAMBDA, COMPUTED)) for t in was | now):
+        text = f"The state {meta.name} is aggregated by {now.pop()} in the new job, and by {was.pop()} in the old one: its values are those of the old function."
+        yield may_change("K15", text, "Compare the results, or give the state another name.", pair.old)
+
+
+def _may_be_another(
+    of_old: list[DeclaredState], of_new: list[DeclaredState], before: _Declared, after: _Declared
+) -> bool:
+    """Return True if several states of one name differ, and both jobs do not declare the same ones, or not in the same operators."""
     several = any(len({s.form for s in side}) > 1 for side in (of_old, of_new))
-    return several and {(s.place, s.form) for s in of_old} != {(s.place, s.form) for s in of_new}
+    is_same = {(s.place, s.form) for s in of_old} == {(s.place, s.form) for s in of_new}
+    return several and not (is_same and before.has_streams_of(after))
 
 
 def _check_computed(
@@ -163,15 +202,18 @@ def _check_computed(
                 f"The code of the old job computes what the state {meta.name} is, and that of the new job declares it."
             )
             yield is_unknown("K4" if keyed else "E4", text, _ASK, pair.old)
-    elif strings_in_jars(restore.old_jars, {meta.name}) and (
-        before.computed != after.computed or not before.has_types_of(after)
+    elif strings_in_jars(restore.old_jars, {meta.name}) and not (
+        before.computed == after.computed
+        and before.has_types_of(after)
+        and before.has_streams_of(after)
+        and strings_in_jars(restore.new_jars, {meta.name})
     ):
         yield _computed_types(pair, meta, keyed=keyed)
 
 
 def _computed_types(pair: Pair, meta: StateMetaInfo, *, keyed: bool) -> Result:
     text = (
-        f"The code of both jobs computes what the state {meta.name} is, and types or states that it computes changed."
+        f"The code of both jobs computes what the state {meta.name} is, and names, types or arguments for that changed."
     )
     return is_unknown("K4" if keyed else "E4", text, _ASK, pair.old)
 
@@ -196,8 +238,13 @@ def _resolution(meta: StateMetaInfo, declared: DeclaredState, types: TypeContext
     """Return the resolution of a state into one with the types that code declares, ``None`` if they are not known."""
     if meta.kind in ("reducing", "aggregating", "folding"):
         return resolve_types((meta.value,), declared.types[-1:], types)
-    before = (meta.parts or (meta.value,)) if keyed else tuple(meta.serializers.values())
+    before = (meta.parts or (meta.value,)) if keyed else (*_broadcast_key(meta), meta.value)
     return resolve_types(before, declared.types, types)
+
+
+def _broadcast_key(meta: StateMetaInfo) -> tuple[Serializer, ...]:
+    key = meta.serializers.get("KEY_SERIALIZER")
+    return () if key is None else (key,)
 
 
 def _is_of_trigger(meta: StateMetaInfo) -> bool:

@@ -18,6 +18,9 @@ from statetool.types.declared import TypeContext
 from statetool.types.type_information import SIMPLE, TypeInformation, simple
 from statetool.types.type_names import basic_type
 
+_TUPLE: Final = "org.apache.flink.api.java.tuple.Tuple"
+#: ``Types.TUPLE([Types.STRING, Types.INT])``, ``Types.LIST(Types.INT)``.
+_COMPOSED: Final = re.compile(r"Types\.(?P<kind>TUPLE|LIST|MAP)\((?:\[(?P<elements>.*)\]|(?P<types>.*))\)")
 _CLASS: Final = re.compile(r"(TypeInformation\.of\()?(?P<name>[\w.$]+)\.class(?(1)\))")
 
 
@@ -31,10 +34,39 @@ def type_of(text: str, types: TypeContext) -> TypeInformation | None:
     """
     if (java_class := basic_type(text)) is not None:
         return simple(java_class)
+    if (composed := _COMPOSED.fullmatch(text)) is not None:
+        return _composed(composed, types)
     if (found := _CLASS.fullmatch(text)) is None:
         return None
     name = found["name"]
     return simple(name) if name in SIMPLE else types.type_information(name)
+
+
+def _composed(text: re.Match[str], types: TypeContext) -> TypeInformation | None:
+    """Return the type of a tuple, list or map of other types, ``None`` if one of these is not known."""
+    arguments = text["elements"] if text["elements"] is not None else text["types"]
+    parts = [type_of(part, types) for part in _split(arguments)]
+    known = tuple(part for part in parts if part is not None)
+    kind = text["kind"].lower()
+    if len(known) < len(parts) or (kind == "tuple") != (text["elements"] is not None) or not known:
+        return None
+    if kind == "tuple":
+        return TypeInformation("tuple", f"{_TUPLE}{len(known)}", parts=known)
+    if len(known) != (2 if kind == "map" else 1):
+        return None
+    return TypeInformation("map" if kind == "map" else "list", parts=known)
+
+
+def _split(text: str) -> list[str]:
+    """Return the arguments of a call, of which each may be a call."""
+    found, depth = [""], 0
+    for sign in text:
+        depth += (sign in "([") - (sign in ")]")
+        if sign == "," and not depth:
+            found.append("")
+        else:
+            found[-1] += sign
+    return [one.strip() for one in found if one.strip()]
 
 
 def serializer_of(found: TypeInformation | None, types: TypeContext) -> Serializer | None:

@@ -21,7 +21,8 @@ from statetool.serializers.core.base import Serializer
 from statetool.serializers.streaming import StreamElementSerializer
 from statetool.snapshot.operator import OperatorInventory
 from statetool.types.declared import ClassSource, TypeContext
-from statetool.types.flink_calls import FlinkCall
+from statetool.types.flink_calls import FlinkCall, typing_calls
+from statetool.types.java import PRIMITIVES
 from statetool.types.type_information import TypeInformation
 
 #: Tags of stream elements with a record (``StreamElementSerializer``).
@@ -59,6 +60,18 @@ def has_same_streams(before: Iterable[FlinkCall], after: Iterable[FlinkCall]) ->
         for calls in (before, after)
     )
     return old == new
+
+
+def has_same_types(old: TypeContext, new: TypeContext) -> bool:
+    """Return True if the code of two jobs gives the records of all streams the same types, whatever the fields of their classes are."""
+    if old.source is None or new.source is None:
+        return False
+    before, after = (
+        typing_calls((*t.source.flink_calls(), *t.source.own_calls())) for t in (old, new) if t.source is not None
+    )
+    # A primitive is the result of a filter or the like.
+    named, others = ({name for name in _types_of(t) if name not in PRIMITIVES} for t in (old, new))
+    return before == after and named == others
 
 
 def _is_setting(call: FlinkCall) -> bool:
@@ -239,4 +252,4 @@ def has_same_classes(kind: TypeInformation, old: ClassSource | None, new: ClassS
     return all(old.is_same(name, new) or not (old.has(name) or new.has(name)) for name in names)
 
 
-__all__ = ["Exchange", "Reading", "has_same_classes", "has_same_streams", "read_exchanges"]
+__all__ = ["Exchange", "Reading", "has_same_classes", "has_same_streams", "has_same_types", "read_exchanges"]

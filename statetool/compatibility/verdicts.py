@@ -332,7 +332,7 @@ class Check:
         return self.verdict in ("fully", "after_migration") and not self.warnings
 
     def record(self) -> dict[str, Any]:
-        """Return the result as a JSON object, described by ``schemas/check.avsc``."""
+        """Return the result as a JSON object, described by ``statetool check --json-schema``."""
         operators = [o.record() for o in self.operators]
         return {
             "verdict": self.verdict,

@@ -7,16 +7,25 @@ another namespace, and windows of a stream without keys have the key of ``NullBy
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import Final
 
 from statetool.compatibility.declared_types import resolve_information
+from statetool.compatibility.record_types import has_same_types
 from statetool.compatibility.restore import Pair
 from statetool.compatibility.states import another_kind
 from statetool.compatibility.verdicts import Level, Remedy, Resolution
 from statetool.formats.state_meta import StateMetaInfo
 from statetool.snapshot.operator import OperatorInventory
 from statetool.types.declared import TypeContext
-from statetool.types.flink_calls import FlinkCall, WindowForm, content_calls, windows_of_uids
+from statetool.types.flink_calls import (
+    CONTENT_KINDS,
+    FlinkCall,
+    WindowForm,
+    content_calls,
+    window_calls,
+    windows_of_uids,
+)
 from statetool.types.type_information import TypeInformation
 
 #: The state of the contents of windows of DataStream.
@@ -29,6 +38,8 @@ _ARGUMENTS: Final = {
     "reducing": ((f"{_FUNCTIONS}ReduceFunction", 0),),
     "list": tuple((f"{_OF_WINDOWS}{n}", 0) for n in ("ProcessWindowFunction", "WindowFunction", "ProcessAllWindowFunction", "AllWindowFunction")),
 }  # fmt: skip
+#: Joins of streams in windows, whose contents have the types of both.
+_JOINS: Final = ("JoinedStreams", "CoGroupedStreams")
 _CLOSE: Final = Remedy(
     "Let the old job close its windows before the snapshot, or give the new window operator another uid."
 )
@@ -45,6 +56,8 @@ def resolve_windows(
         return None
     if was.is_global is False and now.is_global:
         return _refused("The windows became global windows.")
+    if was.is_global and now.is_global is False:
+        return _refused("The global windows, or those that count, became windows of time.")
     if not was.is_all and now.is_all and _key_type(pair.old) != "Byte":
         return _refused("The windows became windows of the whole stream, without the key.")
     if was.evicts is None or now.evicts is None or was.is_all != now.is_all or was.is_global != now.is_global:
@@ -54,8 +67,9 @@ def resolve_windows(
             f"The windows {'have an evictor now' if now.evicts else 'have no evictor any more'}, so their contents are stored otherwise."
         )
     if now.evicts:
-        is_same = was.function == now.function and now.function and not _changed(was.function, old, new)
-        return Resolution(Level.AS_IS) if is_same else None
+        # The contents are elements of the stream, whatever the function is.
+        is_of_stream = was.kind != "aggregating" and has_same_types(old, new)
+        return Resolution(Level.AS_IS) if is_of_stream or _give_same(was, now, old, new) else None
     if was.kind != now.kind:
         return another_kind(was.kind, now.kind)
     return _resolve_contents(meta, was, now, old, new)
@@ -75,9 +89,33 @@ def resolve_same_windows(
         # Two operators may have exchanged their functions.
         if was != now or now.function in changed:
             return resolve_windows(pair, before, after, old, new)
-        if now.function:
+        if _give_same(was, now, old, new):
             return Resolution(Level.AS_IS)
-    return None if changed or _explicit_types(before) != _explicit_types(after) else Resolution(Level.AS_IS)
+    if changed or _explicit_types(before) != _explicit_types(after):
+        return None
+    open_kinds = set(_open_kinds(after, new))
+    if not open_kinds:
+        return Resolution(Level.AS_IS)
+    return Resolution(Level.AS_IS) if "aggregating" not in open_kinds and has_same_types(old, new) else None
+
+
+def _open_kinds(calls: tuple[FlinkCall, ...], types: TypeContext) -> Iterator[str]:
+    """Yield the kinds of the windows whose function does not decide the type of the contents."""
+    for call in window_calls(calls):
+        if call.owner.rpartition(".")[2].startswith(_JOINS):
+            yield "list"
+        elif call.name in CONTENT_KINDS:
+            kind = CONTENT_KINDS[call.name]
+            forms = [WindowForm(kind, name, None, None, False) for name in call.classes[:1]]
+            if not forms or _content_type(forms[0], types) is None:
+                yield kind
+
+
+def _give_same(was: WindowForm, now: WindowForm, old: TypeContext, new: TypeContext) -> bool:
+    """Return True if the function of a window decides the type of its contents, and is the same one."""
+    if was.function != now.function or not now.function or _changed(now.function, old, new):
+        return False
+    return None not in (_content_type(was, old), _content_type(now, new))
 
 
 def _explicit_types(calls: tuple[FlinkCall, ...]) -> Counter[tuple[str, ...]]:
@@ -109,7 +147,7 @@ def _shape(kind: TypeInformation) -> tuple[object, ...]:
 def _resolve_contents(
     meta: StateMetaInfo, was: WindowForm, now: WindowForm, old: TypeContext, new: TypeContext
 ) -> Resolution | None:
-    if was.function == now.function and now.function and not _changed(now.function, old, new):
+    if _give_same(was, now, old, new) or (was.kind != "aggregating" and has_same_types(old, new)):
         return Resolution(Level.AS_IS)
     types = [_content_type(form, context) for form, context in ((was, old), (now, new))]
     if None in types:
@@ -127,7 +165,10 @@ def _content_type(form: WindowForm, types: TypeContext) -> TypeInformation | Non
     found = (
         types.source.argument_information(form.function, name, at, types.kryo) for name, at in _ARGUMENTS[form.kind]
     )
-    return next((one for one in found if one is not None and one.is_settled), None)
+    # The type of a stream may be another one than that of a class which only Kryo writes, such as that of rows.
+    is_own = form.kind == "aggregating"
+    known = (one for one in found if one is not None and one.is_settled)
+    return next((one for one in known if is_own or all(part.kind != "kryo" for part in one.walk())), None)
 
 
 def _fits(form: WindowForm, old: OperatorInventory, meta: StateMetaInfo) -> bool:

@@ -22,10 +22,9 @@ from statetool.migration.objects import classes_in, differs
 from statetool.serializers.core.base import Serializer, all_parts
 from statetool.serializers.kryo.serializer import KryoSerializer
 from statetool.snapshot.operator import OperatorInventory
-from statetool.tables.kinds.elements import raw_elements
+from statetool.tables.kinds.elements import ElementSplit, raw_elements
 from statetool.tables.request import ScanRequest
 from statetool.tables.scan import scan_table
-from statetool.tables.splits import ElementSplit
 from statetool.types.declared import TypeContext
 
 MOST_BYTES: Final = 64 << 20

@@ -16,10 +16,9 @@ from statetool.migration.plan import MigrationPlan, StateMigration
 from statetool.saving.streams.elements import convert_elements
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.operator import OperatorInventory
-from statetool.tables.kinds.elements import raw_elements
+from statetool.tables.kinds.elements import ElementSplit, raw_elements
 from statetool.tables.request import ScanRequest
 from statetool.tables.scan import scan_table
-from statetool.tables.splits import ElementSplit
 
 _MOST_BYTES: Final = 64 << 20
 _MOST_ELEMENTS: Final = 100_000

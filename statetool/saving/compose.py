@@ -174,7 +174,8 @@ def write_composition(
             carried[written.operator_id] = written
         operators = list(carried.values())
         metadata = _with_uids(composition, _metadata(composition, operators))
-        metadata = convert_metadata(metadata, release, properties=savepoint_properties())
+        properties = savepoint_properties("native" if _native(operators) else "canonical")
+        metadata = convert_metadata(metadata, release, properties=properties)
         data = write_metadata(metadata)
         _prove(composition, publication.target, data, prove)
         return publication.commit(data, staged)

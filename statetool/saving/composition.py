@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
+from statetool.errors import OptionError
 from statetool.saving.publish import INLINE_BYTES, StagedFile, Staging
 from statetool.types.options import whole_number
 
@@ -22,6 +23,34 @@ if TYPE_CHECKING:
     from statetool.snapshot.operator import OperatorInventory
 
     Streams: TypeAlias = KeyedStreams | ElementStreams
+
+
+KeyedForm: TypeAlias = Literal["canonical", "rocksdb"]
+
+
+def parse_form(style: str, backend: str | None) -> KeyedForm:
+    """Return the form of keyed state for the format of a savepoint and the backend that restores it.
+
+    Raises
+    ------
+    OptionError
+        There is no such form, or statetool does not write it.
+    """
+    if style == "canonical" and backend is None:
+        return "canonical"
+    if style == "native" and backend == "rocksdb":
+        return "rocksdb"
+    if style == "canonical":
+        raise OptionError(
+            f"backend={backend!r} with the canonical format",
+            hint="omit the backend: a canonical savepoint is for all of them",
+        )
+    if style == "native":
+        raise OptionError(
+            "the native format needs a backend" if backend is None else f"backend {backend!r} in the native format",
+            hint="choose rocksdb (--backend rocksdb, backend='rocksdb'), or the canonical format",
+        )
+    raise OptionError(f"format {style!r}", hint="choose canonical or native")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +109,9 @@ class OperatorChange:
         Hash function of moving keys whose serializer does not provide it.
     dropped_states, renames
         States of the base to leave out, and new state names by old names.
-    canonical
-        Whether to rewrite keyed state even if nothing in it changes.
+    form
+        Form in which keyed state is written even if nothing in it changes: ``canonical``, or the native one of ``rocksdb``. By default, state
+        that changes is written as canonical, and other state stays as it is.
     elements
         New elements (as bytes) of list and union states of the base, by state and subtask.
     moved_elements
@@ -109,7 +139,7 @@ class OperatorChange:
     formula: HashFormula | None = None
     dropped_states: frozenset[str] = frozenset()
     renames: Mapping[str, str] = field(default_factory=dict)
-    canonical: bool = False
+    form: KeyedForm | None = None
     elements: Mapping[str, Mapping[int, tuple[bytes, ...]]] = field(default_factory=dict)
     moved_elements: Mapping[str, Mapping[int, tuple[bytes, ...]]] = field(default_factory=dict)
     coordinator: bytes | None = None

@@ -85,7 +85,7 @@ class Decision:
 
     @cached_property
     def _needs_new_keyed(self) -> bool:
-        return self.moves or self.change.canonical or self.keyed.touches(self.operator)
+        return self.moves or self.change.form is not None or self.keyed.touches(self.operator)
 
     @cached_property
     def _spreads(self) -> bool:

@@ -18,11 +18,12 @@ from statetool.saving.bootstrap.states import python_states
 from statetool.saving.bootstrap.tables import element_metas, element_recipes, keyed_job, state_names
 from statetool.saving.composition import Composition, OperatorChange, SourceOperator, StreamWriteTask
 from statetool.saving.grafts import check_added
-from statetool.saving.plan_checks import prove_moves
+from statetool.saving.plan_checks import check_native, prove_moves
 from statetool.saving.streams.conversion import StateConversion
 from statetool.saving.streams.elements import element_streams
 from statetool.saving.streams.in_place import streams_in_place
-from statetool.saving.streams.keyed import AddedEntries, CarriedEntries
+from statetool.saving.streams.keyed import AddedEntries, CarriedEntries, KeyedStreams
+from statetool.saving.streams.native import NativeForm
 from statetool.serializers.core.base import all_parts
 from statetool.serializers.kryo.serializer import KryoSerializer
 from statetool.snapshot.operator import OperatorInventory
@@ -68,6 +69,7 @@ class Layout:
     max_parallelism: int
     parallelism: int
     inline_bytes: int
+    checkpoint_id: int
     types: TypeContext
 
     @classmethod
@@ -87,7 +89,9 @@ class Layout:
         types = next(iter([*(c.types for c in change.conversions.values()), *likes]), base)
         python = tuple(p for b, _ in tables if isinstance(b, KeyedBootstrap) for p in python_states(b))
         types = replace(types, python=(*types.python, *python)) if python else types
-        return cls(label, change, max_parallelism, parallelism, composition.inline_bytes, types)
+        return cls(
+            label, change, max_parallelism, parallelism, composition.inline_bytes, composition.new_checkpoint_id, types
+        )
 
     def touches(self, names: Collection[str]) -> bool:
         """Return True if some of these states are left out, renamed or converted."""
@@ -143,6 +147,9 @@ class KeyedPlan:
         header = self._with_added(operator, header)
         if not self.tables and not (header is not None and header.states):
             return None
+        if header is not None and layout.change.form == "rocksdb":
+            check_native(header.states, layout.label)
+            header = replace(header, compressed=False)
         task = keyed_job(
             layout.label,
             self.tables,
@@ -153,6 +160,9 @@ class KeyedPlan:
             formula_of=formula_of,
             types=layout.types,
         )
+        if layout.change.form == "rocksdb" and isinstance(task.streams, KeyedStreams):
+            native = NativeForm(checkpoint_id=layout.checkpoint_id)
+            task = replace(task, streams=replace(task.streams, native=native))
         if header is None:
             return task
         new_ids = {m.name: i for i, m in enumerate(header.states)}

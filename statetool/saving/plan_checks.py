@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from statetool.errors import OptionError, StatetoolError, UnknownNameError, UnsupportedError, suggest
 from statetool.formats.metadata import OperatorState, SnapshotMetadata
+from statetool.formats.state_meta import KEY_VALUE_V2, StateMetaInfo
 from statetool.java.hashing.formulas import HashFormula
 from statetool.java.hashing.prove import KeyProof, prove_hashes
 from statetool.saving.composition import OperatorChange
+from statetool.saving.streams.native import DATABASE_TAG
+from statetool.saving.versions import Target
 from statetool.snapshot.operator import OperatorInventory
 
 
@@ -114,6 +117,42 @@ def check_moves(
                 "raw keyed state without timers: only the operator that wrote it can redistribute it",
                 hint="keep the max parallelism and parallelism of the operator",
             ).at(operator=operator.label)
+
+
+def check_native(states: Iterable[StateMetaInfo], operator: str) -> None:
+    """Refuse states that the native form of RocksDB cannot have.
+
+    Raises
+    ------
+    UnsupportedError
+        An asynchronous state.
+    """
+    for meta in states:
+        if meta.backend_type == KEY_VALUE_V2:
+            raise UnsupportedError(
+                "asynchronous state, which only ForSt restores from native files",
+                hint="add --state-api v1 (state_api='v1'), which writes it as state of the other API",
+            ).at(operator=operator, state=meta.name)
+
+
+def check_native_release(operator: OperatorInventory, change: OperatorChange, release: Target) -> None:
+    """Refuse the native form of RocksDB if the release does not read it, or the job would not find all of its timers there.
+
+    Raises
+    ------
+    UnsupportedError
+    """
+    if change.form != "rocksdb":
+        return
+    if release.highest_tag < DATABASE_TAG:
+        raise UnsupportedError(
+            f"Flink {release.release} has no native savepoints", hint="use the canonical form, or Flink 1.15 or later"
+        )
+    if operator.keyed.raw_timer_states:
+        raise UnsupportedError(
+            "timers on the heap (state.backend.rocksdb.timer-service.factory: HEAP), which a job of RocksDB does not find in a native savepoint",
+            hint="use the canonical form",
+        ).at(operator=operator.label)
 
 
 def prove_moves(operator: OperatorInventory, max_parallelism: int, declared: HashFormula) -> KeyProof:

@@ -11,8 +11,9 @@ from typing import Final
 
 import pyarrow as pa
 
-from statetool.columns.companions import SUFFIXES, column_fields, has_scales
+from statetool.columns.companions import SUFFIXES
 from statetool.columns.map_keys import has_map
+from statetool.columns.types import has_scales, table_column
 from statetool.entries.ahead import in_threads_ahead, one_after_another
 from statetool.entries.form import MEMORY_BYTES
 from statetool.errors import OptionError, StatetoolError, UnknownNameError, suggest
@@ -272,7 +273,7 @@ def _schema(
     operator: OperatorInventory, columns: NamedColumns, options: ReadOptions, added: Mapping[str, bool]
 ) -> pa.Schema:
     """Return the schema of a table. ``added`` says which int columns follow the others."""
-    fields = [f for name, logical in columns for f in column_fields(name, logical, options)]
+    fields = [f for name, logical in columns for f in table_column(logical, options).fields(name)]
     fields += [pa.field(name, pa.int32()) for name, wanted in added.items() if wanted]
     names = Counter(f.name.lower() for f in fields)
     if twice := [name for name, count in names.items() if count > 1]:

@@ -6,7 +6,7 @@ A :class:`TypeContext` is part of each split, so that tasks on other machines de
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
@@ -237,6 +237,10 @@ class ClassSource:
 
     def changed_classes(self, other: ClassSource) -> tuple[str, ...]:
         """Return the classes that another source has otherwise, or not at all."""
+        raise NotImplementedError
+
+    def texts(self, names: Collection[str]) -> frozenset[str]:
+        """Return the texts in the code of some classes, of those that the source has."""
         raise NotImplementedError
 
     def record_types(self, kryo: Literal[2, 5] | None) -> Mapping[str, TypeInformation]:

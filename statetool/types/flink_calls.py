@@ -12,36 +12,63 @@ _SHOWN: Final = 3
 COMPUTED: Final = "?"
 #: Begins the text of a lambda, before the hash of its code.
 LAMBDA: Final = "lambda"
+#: Stands between that and the types of the lambda.
+OF_TYPES: Final = ":"
 _WINDOWS: Final = "org.apache.flink.streaming.api.windowing."
 _WINDOWED: Final = ("WindowedStream", "AllWindowedStream")
 #: Methods of windowed streams that do not decide the types of contents.
 _WITHOUT_TYPES: Final = ("trigger", "allowedLateness", "sideOutputLateData")
-_BEGINS: Final = ("window", "windowAll", "countWindow", "countWindowAll")
+_COUNTED: Final = ("countWindow", "countWindowAll")
+_BEGINS: Final = ("window", "windowAll", *_COUNTED)
 _OTHER_WINDOWS: Final = ("GlobalWindows",)
 _ASSIGNERS: Final = f"{_WINDOWS}assigners."
 #: Kinds of the states of contents (``WindowOperatorBuilder``), by the method that takes the function of a window.
-_CONTENTS: Final = {
+CONTENT_KINDS: Final = {
     "process": "list", "apply": "list", "aggregate": "aggregating",
     **dict.fromkeys(("reduce", "sum", "min", "max", "minBy", "maxBy"), "reducing"),
 }  # fmt: skip
-#: Methods that set something of an operator, and return it.
+#: Methods that set something of an operator, and return it; the last one sets its type.
 _SETTERS: Final = (
     "name",
     "setDescription",
     "setParallelism",
     "setMaxParallelism",
-    "returns",
     "slotSharingGroup",
     "disableChaining",
     "startNewChain",
+    "returns",
 )
 _STREAMS: Final = "org.apache.flink.streaming.api.datastream."
+_ENVIRONMENT: Final = "org.apache.flink.streaming.api.environment."
+#: Beginnings of the names of methods that create streams.
+_FIRST: Final = ("from", "add", "read", "socket", "create")
+_UIDS: Final = ("uid", "setUid", "setUidHash")
+#: Packages of Flink's types.
+_TYPES: Final = ("org.apache.flink.api.common.typeinfo.", "org.apache.flink.api.java.typeutils.")
 _PATTERNS: Final = "org.apache.flink.cep."
 #: Methods that begin a part of a pattern, whose name is their first argument.
 _PARTS: Final = ("begin", "next", "followedBy", "followedByAny", "notNext", "notFollowedBy")
 _SCALA_TYPES: Final = "org.apache.flink.api.scala.typeutils."
+#: States of Flink's own operators that no descriptor of a job declares: keyed aggregations, interval joins, asynchronous functions.
+GROUPED: Final = ("_op_state",)
+JOIN_BUFFERS: Final = ("LEFT_BUFFER", "RIGHT_BUFFER")
+ASYNC_ELEMENTS: Final = ("_async_wait_operator_state_",)
+_AGGREGATES: Final = ("sum", "min", "max", "minBy", "maxBy", "reduce")
+_BOUNDS: Final = ("between", "lowerBoundExclusive", "upperBoundExclusive", "inEventTime", "inProcessingTime")
+_CONNECTORS: Final = (
+    "org.apache.flink.connector.",
+    "org.apache.flink.streaming.connectors.",
+    "org.apache.flink.streaming.api.functions.sink.",
+    "org.apache.flink.streaming.api.functions.source.",
+)
+#: Methods of streams that do not change the type of the records.
+_TYPE_KEEPING: Final = frozenset({
+    *_BEGINS, *_UIDS, *_SETTERS[:-1], *_AGGREGATES, *_BOUNDS, "keyBy", "filter", "print", "printToErr", "sinkTo", "addSink", "union",
+    "assignTimestampsAndWatermarks", "rebalance", "rescale", "shuffle", "forward", "global", "setBufferTimeout", "getExecutionEnvironment",
+    "getTransformation", "allowedLateness",
+})  # fmt: skip
+_TAKES_CONNECTOR: Final = ("fromSource", "addSource", "sinkTo", "addSink")
 _BASIC_TYPE: Final = ("org.apache.flink.api.common.typeinfo.BasicTypeInfo", "getInfoFor")
-_UIDS: Final = ("uid", "setUid", "setUidHash")
 _UID_REFERENCES: Final = tuple(f"::{name}" for name in _UIDS)
 _DESCRIPTORS: Final = {
     "ValueStateDescriptor": "value", "ListStateDescriptor": "list", "MapStateDescriptor": "map",
@@ -82,6 +109,11 @@ class FlinkCall:
         """The names of the classes of objects that are created for the call, without their packages."""
         return tuple(a for a in self.arguments if a.replace("$", "_").isidentifier() and a != LAMBDA)
 
+    @property
+    def constants(self) -> tuple[str, ...]:
+        """The numbers among the arguments."""
+        return tuple(a for a in self.arguments if a.lstrip("-").isdecimal())
+
     def without_code(self) -> FlinkCall:
         """Return the call without the hashes of the code of its lambdas."""
         return replace(self, arguments=tuple(LAMBDA if a.startswith(LAMBDA) else a for a in self.arguments))
@@ -92,7 +124,8 @@ class FlinkCall:
     @property
     def shown(self) -> str:
         """The call for people, without arguments that are no constants."""
-        return self._text(a.removeprefix(COMPUTED) for a in self.arguments if a != COMPUTED)
+        shown = (a.partition(OF_TYPES)[0] if a.startswith(LAMBDA) else a for a in self.arguments if a != COMPUTED)
+        return self._text(a.removeprefix(COMPUTED) for a in shown)
 
     def _text(self, arguments: Iterable[str]) -> str:
         simple = self.owner.rpartition(".")[2]
@@ -184,7 +217,7 @@ def window_calls(calls: Iterable[FlinkCall]) -> list[FlinkCall]:
         for c in calls
         if (c.owner.startswith(_WINDOWS) and not c.owner.startswith(f"{_WINDOWS}windows."))
         or c.owner.rpartition(".")[2] in _WINDOWED
-        or c.name in ("window", "windowAll")
+        or c.name in _BEGINS
     ]
 
 
@@ -194,7 +227,9 @@ def content_calls(calls: Iterable[FlinkCall]) -> Counter[tuple[str, ...]]:
     for call in window_calls(calls):
         simple = call.owner.rpartition(".")[2]
         is_function = simple in _WINDOWED and call.name not in _WITHOUT_TYPES
-        if is_function or simple.startswith(_OTHER_WINDOWS) or call.name == "windowAll":
+        if call.name in _COUNTED:
+            found[(simple, call.name, str(len(call.constants)))] += 1
+        elif is_function or simple.startswith(_OTHER_WINDOWS) or call.name == "windowAll":
             found[(simple, call.name, *call.classes)] += 1
     return found
 
@@ -259,26 +294,59 @@ def _window_form(chain: Sequence[FlinkCall], *, evicts_anywhere: bool) -> Window
     calls = [c for c in chain if c.owner.startswith((_STREAMS, _WINDOWS))]
     while calls and calls[-1].name in _SETTERS:
         calls.pop()
-    if not calls or calls[-1].owner.rpartition(".")[2] not in _WINDOWED or calls[-1].name not in _CONTENTS:
+    if not calls or calls[-1].owner.rpartition(".")[2] not in _WINDOWED or calls[-1].name not in CONTENT_KINDS:
         return None
     *before, last = calls
     names = {c.name for c in before}
-    counts = "countWindow" in names or "countWindowAll" in names
+    counted = next((c for c in before if c.name in _COUNTED), None)
     is_whole = "window" in names or "windowAll" in names
-    evicts = True if "evictor" in names else False if not counts and (is_whole or not evicts_anywhere) else None
+    evicts = True if "evictor" in names else False if counted is None and (is_whole or not evicts_anywhere) else None
+    if counted is not None and not evicts and not _is_computed(counted):
+        evicts = len(counted.constants) > 1  # A slide of windows that count is an evictor.
     assigner = next((c.owner.rpartition(".")[2] for c in reversed(before) if c.owner.startswith(_ASSIGNERS)), "")
-    is_global = True if counts else assigner.startswith(_OTHER_WINDOWS) if assigner else None
+    is_global = True if counted is not None else assigner.startswith(_OTHER_WINDOWS) if assigner else None
     classes = last.classes
     # Types that are given explicitly come after the functions.
     is_plain = bool(classes) and last.arguments[-len(classes) :] == classes
     return WindowForm(
-        kind=_CONTENTS[last.name],
+        kind=CONTENT_KINDS[last.name],
         function=classes[0] if is_plain else "",
         evicts=evicts,
         is_global=is_global,
         is_all=last.owner.endswith(".AllWindowedStream"),
         types=() if is_plain else tuple(a for a in last.arguments if a not in classes and not a.startswith(LAMBDA)),
     )
+
+
+def _is_computed(call: FlinkCall) -> bool:
+    """Return True unless the last arguments of a call are numbers, and those before are not what it gets."""
+    numbers = call.constants
+    return not numbers or call.arguments[-len(numbers) :] != numbers
+
+
+def typing_calls(calls: Iterable[FlinkCall]) -> list[tuple[str, ...]]:
+    """Return the calls that decide the types of records, without texts and numbers: those of streams before windows, and those that make types."""
+    found = []
+    for call in calls:
+        is_stream = (
+            call.owner.startswith(_STREAMS)
+            or call.use == "streams"
+            or (call.owner.startswith(_ENVIRONMENT) and call.name.startswith(_FIRST))
+        ) and not (call.owner.rpartition(".")[2] in _WINDOWED or call.name in _TYPE_KEEPING)
+        if is_stream or call.owner.startswith(_TYPES) or call.use == "types":
+            arguments = [a.partition(OF_TYPES)[2] if a.startswith(LAMBDA) else a for a in call.arguments]
+            kept = (a for a in arguments if call.owner.startswith(_TYPES) or a in call.classes or not _is_plain(a))
+            found.append((call.owner, call.name, *kept))
+    return found
+
+
+def makes_type(call: FlinkCall) -> bool:
+    """Return True for a call that makes a type of Flink."""
+    return call.owner.startswith(_TYPES)
+
+
+def _is_plain(argument: str) -> bool:
+    return argument.startswith('"') or argument.lstrip("-").isdecimal()
 
 
 def functions_of_uids(calls: Iterable[FlinkCall]) -> dict[str, tuple[str, ...]]:
@@ -310,6 +378,40 @@ def given_uids(calls: Iterable[FlinkCall]) -> tuple[set[str], bool]:
     given += [a for c in calls for a in c.arguments if a.endswith(_UID_REFERENCES)]
     constant = {text[1:-1] for text in given if text.startswith('"')}
     return constant, not all(text.startswith('"') for text in given)
+
+
+def computes_uids(calls: Iterable[FlinkCall]) -> bool:
+    """Return True if code computes uids of operators."""
+    return given_uids(calls)[1]
+
+
+def operator_calls(calls: Iterable[FlinkCall], states: Iterable[str]) -> list[FlinkCall]:
+    """Return the calls that decide what Flink's own operators with some states do, without the code of lambdas."""
+    wanted = set(states)
+    names = {
+        *(_AGGREGATES if wanted.intersection(GROUPED) else ()),
+        *(_BOUNDS if wanted.intersection(JOIN_BUFFERS) else ()),
+    }
+    found = (c for c in calls if c.name in names and c.owner.startswith(_STREAMS))
+    return [c.without_code() for c in found if c.owner.rpartition(".")[2] not in _WINDOWED]
+
+
+def connectors_of(calls: Iterable[FlinkCall]) -> set[str]:
+    """Return the classes of Flink and of the job with which code creates sources and sinks."""
+    found: set[str] = set()
+    for call in calls:
+        if call.owner.startswith(_CONNECTORS):
+            found.add(call.owner.rpartition(".")[2].partition("$")[0].removesuffix("Builder"))
+        elif call.name in _TAKES_CONNECTOR:
+            found.update(call.classes)
+        elif call.owner.startswith(_ENVIRONMENT) and call.name.startswith(("from", "read", "socket")):
+            found.add(call.name)
+    return found
+
+
+def set_max_parallelisms(calls: Iterable[FlinkCall]) -> list[str]:
+    """Return the max parallelisms that code sets; an empty text for one that it computes."""
+    return [(c.constants or ("",))[-1] for c in calls if c.name == "setMaxParallelism"]
 
 
 def pattern_calls(calls: Iterable[FlinkCall]) -> list[FlinkCall]:

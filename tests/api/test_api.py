@@ -15,9 +15,11 @@ import pytest
 import statetool
 from statetool.analysis.statistics.statistics import StatisticsRequest
 from statetool.api.execution import Execution
-from statetool.api.write.rewrite import RewriteOptions
+from statetool.api.write.options import WriteOptions
 from statetool.errors import MissingDependencyError, OptionError
 from tests.support.zoo import ZOO
+from tools import public_names
+from tools.verbs import MODULES, stale, write_again
 
 REWRITES: list[Callable[..., Any]] = [
     statetool.rescale,
@@ -34,11 +36,33 @@ REWRITES: list[Callable[..., Any]] = [
 @pytest.mark.parametrize("function", REWRITES, ids=lambda f: f.__name__)
 def test_rewrites_share_their_options_and_defaults(function: Callable[..., Any]) -> None:
     parameters = inspect.signature(function).parameters
-    for option in fields(RewriteOptions):
-        if option.name != "execution":
-            assert parameters[option.name].kind is inspect.Parameter.KEYWORD_ONLY
-            assert parameters[option.name].default == option.default
-    assert {"src", "dst", "spark", "progress"} <= parameters.keys()
+    for option in fields(WriteOptions):
+        assert parameters[option.name].kind is inspect.Parameter.KEYWORD_ONLY
+        assert parameters[option.name].default == option.default
+    assert {"src", "dst"} <= parameters.keys()
+
+
+def test_functions_that_write_have_the_declared_options_in_signature_and_docstring() -> None:
+    assert [file.name for file, _ in stale()] == [], "run python -m tools.verbs"
+
+
+def test_a_declared_option_reaches_signature_and_docstring() -> None:
+    source = (MODULES / "rewrite.py").read_text()
+    without = source.replace("    dry_run: bool = False,\n", "", 1)
+    without = without.replace("    dry_run\n        Only plan, without writing.\n", "", 1)
+    assert source.count("dry_run") - without.count("dry_run") == 2
+    assert write_again(without) == source
+
+
+def test_each_parameter_of_a_function_that_writes_is_described() -> None:
+    functions = [f for n in statetool.__all__ if inspect.isfunction(f := getattr(statetool, n))]
+    writing = [f for f in functions if "checkpoint_id" in inspect.signature(f).parameters]
+    assert len(writing) >= 18
+    for function in writing:
+        text = (inspect.getdoc(function) or "").partition("Parameters\n----------\n")[2].partition("\n\n")[0]
+        named = {n for line in text.split("\n") if line[:1].strip() for n in line.split(", ")}
+        assert named == set(inspect.signature(function).parameters), function.__name__
+        assert "As for" not in text
 
 
 @pytest.mark.parametrize("method", [statetool.Savepoint.stats, statetool.Operator.stats])
@@ -78,10 +102,11 @@ def test_numbers_and_limits_of_options() -> None:
 
 
 def test_public_names_are_listed_once() -> None:
-    names = [n for names in statetool._NAMES.values() for n in names]
-    assert sorted([*names, "__version__", "flink", "pyflink"]) == statetool.__all__
+    assert len(statetool.__all__) == len(set(statetool.__all__)) > 60
+    assert all(hasattr(statetool, name) for name in statetool.__all__)
+    assert public_names.STUB.read_text("utf-8") == public_names.stub()
     with pytest.raises(AttributeError, match="no attribute 'lode'"):
-        statetool.lode  # noqa: B018
+        getattr(statetool, "lode")  # noqa: B009
 
 
 def test_importing_the_package_imports_nothing_else_of_it() -> None:

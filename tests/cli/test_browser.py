@@ -14,6 +14,7 @@ from textual.widgets import DataTable, Static, Tree
 
 import statetool
 from statetool.cli.read.browser import Browser
+from tests.support.patience import PATIENCE_S
 from tests.support.zoo import ZOO
 
 
@@ -28,7 +29,7 @@ def browse(width: int, steps: Callable[[Browser, Pilot[None]], Awaitable[None]])
 
 async def until(pilot: Pilot[None], holds: Callable[[], bool]) -> None:
     """Wait for what a key or a thread will do: on a busy machine, a pause of the pilot ends before."""
-    end = time.monotonic() + 300
+    end = time.monotonic() + PATIENCE_S
     while not holds():
         assert time.monotonic() < end, "waited too long"
         await pilot.pause(0.02)

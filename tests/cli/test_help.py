@@ -79,9 +79,13 @@ def test_every_option_has_help() -> None:
 def test_common_options_are_last_and_in_one_order() -> None:
     order = [
         "latest", "rebase", "uids", "name_uid", "declare", "jar", "columns_from_plan", "python", "unsafe_pickle", "dry_run", "take_over", "checkpoint_id",
-        "on_spark", "threads", "output", "json", "wide", "debug",
+        "on_spark", "threads", "output", "json", "json_schema", "wide", "debug",
     ]  # fmt: skip
-    assert {*order} - {"json", "wide", "debug"} == {*CommonOptions.__dataclass_fields__} - {"chosen", "jobs"}
+    assert {*order} - {"json", "json_schema", "wide", "debug"} == {*CommonOptions.__dataclass_fields__} - {
+        "chosen",
+        "jobs",
+        "writes",
+    }
     for names in _NAMES:
         command = command_of(names)
         if not isinstance(command, click.Group):
@@ -122,7 +126,7 @@ _HEAVY = (
 
 @pytest.mark.parametrize(
     ("arguments", "most"),
-    [(["--version"], 12), (["--help"], 12), (["info", "--help"], 52), (["info", "NAMED"], 98)],
+    [(["--version"], 12), (["--help"], 12), (["info", "--help"], 55), (["info", "NAMED"], 99)],
     ids=["version", "help", "info-help", "info"],
 )
 def test_a_command_imports_only_what_it_needs(arguments: list[str], most: int, tmp_path: Path) -> None:

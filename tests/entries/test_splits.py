@@ -12,8 +12,9 @@ from statetool.entries.form import EntryRequest
 from statetool.entries.sizes import STATE_BYTES
 from statetool.errors import FormatError
 from statetool.formats.metadata import parse_metadata, write_metadata
+from statetool.tables.kinds.elements import ElementSplit
 from statetool.tables.read import read_split
-from statetool.tables.splits import ElementSplit, KeyedSplit
+from statetool.tables.splits import KeyedSplit
 from tests.support.snapshots.build import INT, STRING
 from tests.support.snapshots.canonical import (
     ListState,

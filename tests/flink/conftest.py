@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -72,7 +71,7 @@ def _needed(config: pytest.Config) -> Iterator[None]:
     try:
         yield
     except FlinkUnavailableError as error:
-        if os.environ.get("STATETOOL_REQUIRE_FLINK") or config.getoption("--full"):
+        if config.getoption("--full"):
             raise
         pytest.skip(str(error))
 
@@ -115,7 +114,7 @@ def machines() -> Iterator[dict[str, FlinkMachine]]:
 def flink(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, machines: dict[str, FlinkMachine]
 ) -> FlinkMachine:
-    """Run Flink of one release. If it cannot run, the quick run skips, unless ``STATETOOL_REQUIRE_FLINK`` is set."""
+    """Run Flink of one release. If it cannot run, the quick run skips."""
     version: str = request.param
     if version not in machines:
         with _needed(request.config):

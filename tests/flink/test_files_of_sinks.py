@@ -118,7 +118,7 @@ def test_lost_files_of_sinks_are_found_before_flink_fails(ahead: FlinkMachine, t
     (warning,) = [p for p in statetool.verify(path).problems if p.severity == "warning"]
     assert "files that only this state names do not exist" in warning.problem
     with pytest.raises(AssertionError):
-        job.restore(path, patience_s=5)
+        job.restore(path, within=5)
     assert job.sent() == []
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
@@ -21,6 +20,7 @@ from tests.support.connectors.committers import committer
 from tests.support.connectors.layouts import packed
 from tests.support.corpora.archives import HERE
 from tests.support.flink.machine import FlinkMachine
+from tests.support.patience import eventually
 from tests.support.servers.kafka_server import kafka_server
 from tools.maven import maven_jars
 
@@ -184,9 +184,7 @@ def test_transactions_that_kafka_ended_are_told(broker: str, tmp_path: Path) -> 
         rows = run("sinks", "check", path, "--kafka", broker, "--kafka-setting", "client_id=check", code=1)
         return {r["name"]: r["outcome"] for r in rows}
 
-    # Kafka aborts it by itself.
-    while outcomes()["timed-out"] == "will_commit":
-        time.sleep(0.1)
+    eventually(lambda: outcomes()["timed-out"] != "will_commit")  # Kafka aborts it by itself
     assert outcomes() == {
         "aborted": "will_drop",
         "committed": "is_committed",

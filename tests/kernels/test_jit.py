@@ -29,6 +29,7 @@ from statetool.tables.request import ScanRequest
 from statetool.tables.scan import scan_table
 from tests.support.checks.corpus_check import Case
 from tests.support.checks.damage_check import check_damage
+from tests.support.flink.corpus_cases import metadata_of
 from tests.support.kernel_signatures import CALLED
 from tests.support.snapshots.incremental import Job
 from tests.support.zoo import ZOO
@@ -300,6 +301,19 @@ def test_uncompiled_kernels_do_the_same_in_comparisons(tmp_path: Path, both_ways
     assert {name.partition(" ")[0] for name in both_ways} >= {
         "rocksdb.sorted_keys.mark_blocks",
         "entries.comparison.pair_hashes",
+    }
+    assert both_ways <= set(SIGNATURES)
+
+
+def test_uncompiled_kernels_do_the_same_in_new_databases(corpus: Path, tmp_path: Path, both_ways: set[str]) -> None:
+    for name in ("v2_3_0-rocksdb-canonical", "v2_3_0-rocksdb-incremental"):
+        source = str(metadata_of(corpus / name))
+        statetool.convert(source, str(tmp_path / name), format="native", backend="rocksdb")
+    assert {name.partition(" ")[0] for name in both_ways} >= {
+        "entries.composite_keys.join_keys",
+        "rocksdb.blocks.encode_index",
+        "rocksdb.checksums._seal",
+        "rocksdb.table_blocks.encode_blocks",
     }
     assert both_ways <= set(SIGNATURES)
 

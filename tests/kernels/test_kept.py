@@ -15,7 +15,7 @@ from statetool.kernels.ahead import SIGNATURES
 from statetool.kernels.core import kept
 from statetool.kernels.core.kept import claimed
 from statetool.kernels.core.numba_private import KeptCode
-from statetool.tables.read import _KERNELS
+from statetool.tables.splits import _KERNELS
 from tests.support.quick import quick
 
 numba = pytest.importorskip("numba")

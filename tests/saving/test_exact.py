@@ -13,8 +13,8 @@ import pytest
 
 import statetool as st
 from statetool import flink
-from statetool.columns.companions import PRESENT, SCALE
 from statetool.columns.decode import as_data
+from statetool.columns.types import PRESENT, SCALE
 from statetool.columns.values import map_values
 from statetool.errors import DecodeError, EncodeError, OptionError
 from statetool.serializers.typeutils.options import OptionSerializer

@@ -210,7 +210,10 @@ def test_a_migration_for_a_job_without_an_operator_is_published_to_be_dropped_fr
     st.SavepointWriter.new().with_operator("renamed", values).write(other, flink_version="2.3")
     done = CliRunner().invoke(cli, ["migrate", old, str(target), "--to", other])
     assert done.exit_code == 1
-    assert f"Checked against {other}: the new job does not restore the result: op: The new job has no operator with this uid" in done.stderr
+    assert (
+        f"Checked against {other}: the new job does not restore the result: op: The new job has no operator with this uid"
+        in done.stderr
+    )
     assert f"written to {target}" in done.stderr
 
 

@@ -22,7 +22,8 @@ import pytest
 
 import statetool
 from statetool.jobs.package import package
-from tests.support.servers.cluster import PATIENCE_S, connect_server
+from tests.support.patience import PATIENCE_S
+from tests.support.servers.cluster import connect_server
 from tests.support.servers.connect_client import documented
 from tests.support.snapshots.incremental import Job
 from tests.support.spark.data_sources import data_sources

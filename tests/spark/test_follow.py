@@ -22,7 +22,7 @@ ARGUMENTS = ["/checkpoints", "--operator", "counts", "--target", "/table", "--of
 @pytest.mark.full
 @data_sources
 def test_a_table_is_the_state(spark: Any, tmp_path: Path) -> None:
-    """By a stream, or before PySpark 4.2 by batches of changes (``.ci/lakes`` has PySpark 4.0)."""
+    """By a stream, or before PySpark 4.2 by batches of changes (``nox -s lakes`` has PySpark 4.0)."""
     target = str(tmp_path / "table")
     for truth in follow_a_job(tmp_path, target, "parquet"):
         assert {row.key: bytes(row.a) for row in statetool.read_folded(spark, target).collect()} == truth

@@ -19,7 +19,7 @@ from statetool.errors import DecodeError, OptionError, UnsupportedError
 from statetool.spark.frames import row_limit
 from statetool.spark.session import heap_bytes
 from statetool.spark.source.guard import DEFAULT_ROW_BYTES, ROW_BYTES, reject_unsupported_rows
-from tests.support.servers.cluster import PATIENCE_S
+from tests.support.patience import PATIENCE_S
 from tests.support.spark.data_sources import data_sources
 
 NUMBERS = pa.map_(pa.string(), pa.int32())

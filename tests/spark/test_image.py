@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import statetool
-from tests.support.servers.cluster import PATIENCE_S, SETTINGS, cluster
+from tests.support.patience import PATIENCE_S
+from tests.support.servers.cluster import SETTINGS, cluster
 from tests.support.zoo import ZOO
 from tools.image import HOME, MARK, Image, image_of_spark
 

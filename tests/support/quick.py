@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 
-#: This is the uncompiled run (``.ci/uncompiled``). Its kernels are plain Python, a hundred times as slow. It finds errors that compiled code
+#: This is the uncompiled run (``nox -s uncompiled``). Its kernels are plain Python, a hundred times as slow. It finds errors that compiled code
 #: hides, such as an index out of bounds: these depend on the code that runs, not on the number of similar cases.
 UNCOMPILED: Final = os.environ.get("STATETOOL_JIT") == "0"
 

@@ -26,10 +26,9 @@ from statetool.kernels.core.arrays import Int64s
 from statetool.kernels.entries.comparison import hash_spans
 from statetool.snapshot.operator import OperatorInventory
 from statetool.tables.kinds.element_splits import plan_elements
-from statetool.tables.kinds.elements import element_rows
+from statetool.tables.kinds.elements import ElementSplit, element_rows
 from statetool.tables.kinds.kind import TableSpec
 from statetool.tables.kinds.registry import ELEMENTS
-from statetool.tables.splits import ElementSplit
 from statetool.types.operators import operator_name
 from statetool.types.options import ReadOptions
 

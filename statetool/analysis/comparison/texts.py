@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from statetool.columns.python_values import as_python
-from statetool.tables.kinds.keyed import UNDECODED, Columns, flatten
+from statetool.columns.types import table_column
+from statetool.tables.kinds.keyed import UNDECODED, Columns
 from statetool.types import LogicalType
 from statetool.types.options import ReadOptions
 
@@ -45,7 +46,7 @@ def undecoded_rows(columns: Columns) -> pa.BooleanArray | None:
 
 def as_text(name: str, logical: LogicalType, array: pa.Array, options: ReadOptions) -> pa.StringArray:
     """Convert a column to text."""
-    arrays, _ = flatten([(name, logical, array)], options)
+    arrays = table_column(logical, options).arrays(array)
     if len(arrays) == 1:
         return _text(arrays[0])
     rows = zip(*(_plain(a) for a in arrays), strict=True)

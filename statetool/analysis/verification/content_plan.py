@@ -18,9 +18,9 @@ from statetool.java.hashing.prove import prove_hashes
 from statetool.serializers.core.opaque import OpaqueSerializer
 from statetool.snapshot.operator import OperatorInventory
 from statetool.tables.kinds.element_splits import plan_elements
+from statetool.tables.kinds.elements import ElementSplit
 from statetool.tables.kinds.kind import TableSpec
 from statetool.tables.kinds.registry import ELEMENTS
-from statetool.tables.splits import ElementSplit
 
 _MOST_PROBLEMS_OF_A_TASK: Final = 100
 

@@ -14,8 +14,7 @@ from statetool.errors import UNREAD, StatetoolError
 from statetool.formats.compression import check_sums
 from statetool.formats.operator_state import read_header_before
 from statetool.io.open_files import keeping_open
-from statetool.tables.kinds.elements import element_rows
-from statetool.tables.splits import ElementSplit
+from statetool.tables.kinds.elements import ElementSplit, element_rows
 
 
 def check_contents(task: ContentTask) -> ContentResult:

@@ -38,8 +38,8 @@ from statetool.java.hashing.possible_keys import nulls_among
 from statetool.kernels.core.arrays import Int64s
 from statetool.serializers.core.base import Serializer
 from statetool.serializers.value_ends import find_ends
+from statetool.tables.kinds.elements import ElementSplit
 from statetool.tables.kinds.keyed import KeyedTable
-from statetool.tables.splits import ElementSplit
 from statetool.types.display import display_value
 from statetool.types.options import ReadOptions
 

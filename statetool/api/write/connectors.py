@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from statetool.api.execution import Execution
 from statetool.api.operator import Operator
 from statetool.api.savepoint import Savepoint
-from statetool.api.write.rewrite import RewriteOptions
+from statetool.api.write.options import WriteOptions
 from statetool.connectors.edits import conversion, edits
 from statetool.connectors.edits.conversion import OLDEST, ConvertedConsumer
 from statetool.connectors.rows import TransactionRow, transaction_rows
@@ -37,12 +36,12 @@ def edit_source(
     add: Mapping[str, int | str] | None = None,
     upgrade_enumerator: bool = False,
     connector: str | None = None,
+    dry_run: bool = False,
+    take_over: bool = False,
+    checkpoint_id: int | None = None,
     spark: SparkSession | None = None,
     uids: Iterable[str] = (),
     rebase: Mapping[str, str] | None = None,
-    checkpoint_id: int | None = None,
-    dry_run: bool = False,
-    take_over: bool = False,
     progress: Callable[[int], object] | None = None,
 ) -> edits.EditedSource:
     """Write a copy of a snapshot in which a source resumes from other offsets, or reads other splits.
@@ -51,8 +50,10 @@ def edit_source(
 
     Parameters
     ----------
-    src, dst
-        As for :func:`statetool.rescale`.
+    src
+        The snapshot: its path, or one that :func:`statetool.load` opened, for example with declared types.
+    dst
+        A new directory for the savepoint: a local path or any URI that fsspec can write to.
     uid
         The source, by uid or operator id.
     positions
@@ -67,8 +68,21 @@ def edit_source(
         Write a newer version of enumerator state if the stored version has no positions of unassigned splits (Kafka's 1 and 2 become 3).
     connector
         Name of the connector, if the bytes do not identify it.
-    spark, uids, rebase, checkpoint_id, dry_run, take_over, progress
-        As for :func:`statetool.rescale`.
+    dry_run
+        Only plan, without writing.
+    take_over
+        Take over the target from a write that may still be running: the one that publishes first succeeds, the other fails. By default,
+        statetool takes over only if that write's process on this machine ended, or if it began 24 hours ago on another machine.
+    checkpoint_id
+        Checkpoint id of the new snapshot, by default that of the old one, or the highest of several.
+    spark
+        Session to run on. Without one, threads of this process are used.
+    uids
+        Uids of operators whose uid the snapshot does not store, if it is given as a path.
+    rebase
+        ``{old prefix: new prefix}`` for absolute paths of files that were moved, if the snapshot is given as a path.
+    progress
+        Called with the number of bytes processed (not on Spark).
 
     Returns
     -------
@@ -82,7 +96,7 @@ def edit_source(
     UnknownNameError, OptionError, UnsupportedError
         The split or position does not exist, the operator is not a source, or statetool does not know or cannot write its connector.
     """
-    options = RewriteOptions(uids, rebase, checkpoint_id, dry_run, take_over, Execution(spark, progress=progress))
+    options = WriteOptions.of(locals())
     inventory = options.open(src, dst)
     uid = inventory.existing_name(uid)
     given, added = _texts(positions), _texts(add)
@@ -101,12 +115,12 @@ def to_kafka_source(
     uid: str,
     *,
     enumerator_version: int = OLDEST,
+    dry_run: bool = False,
+    take_over: bool = False,
+    checkpoint_id: int | None = None,
     spark: SparkSession | None = None,
     uids: Iterable[str] = (),
     rebase: Mapping[str, str] | None = None,
-    checkpoint_id: int | None = None,
-    dry_run: bool = False,
-    take_over: bool = False,
     progress: Callable[[int], object] | None = None,
 ) -> ConvertedConsumer:
     """Write a copy of a snapshot that has ``KafkaSource`` state instead of ``FlinkKafkaConsumer`` state, under the same uid.
@@ -115,14 +129,29 @@ def to_kafka_source(
 
     Parameters
     ----------
-    src, dst
-        As for :func:`statetool.rescale`.
+    src
+        The snapshot: its path, or one that :func:`statetool.load` opened, for example with declared types.
+    dst
+        A new directory for the savepoint: a local path or any URI that fsspec can write to.
     uid
         The consumer, by uid or operator id. The source of the new job has the same uid.
     enumerator_version
         Version of the enumerator state to write: 1, which every release of the connector reads, 2 or 3.
-    spark, uids, rebase, checkpoint_id, dry_run, take_over, progress
-        As for :func:`statetool.rescale`.
+    dry_run
+        Only plan, without writing.
+    take_over
+        Take over the target from a write that may still be running: the one that publishes first succeeds, the other fails. By default,
+        statetool takes over only if that write's process on this machine ended, or if it began 24 hours ago on another machine.
+    checkpoint_id
+        Checkpoint id of the new snapshot, by default that of the old one, or the highest of several.
+    spark
+        Session to run on. Without one, threads of this process are used.
+    uids
+        Uids of operators whose uid the snapshot does not store, if it is given as a path.
+    rebase
+        ``{old prefix: new prefix}`` for absolute paths of files that were moved, if the snapshot is given as a path.
+    progress
+        Called with the number of bytes processed (not on Spark).
 
     Raises
     ------
@@ -131,7 +160,7 @@ def to_kafka_source(
     OptionError, UnsupportedError
         The operator is not such a consumer, or it has not determined the offset of a partition yet.
     """
-    options = RewriteOptions(uids, rebase, checkpoint_id, dry_run, take_over, Execution(spark, progress=progress))
+    options = WriteOptions.of(locals())
     inventory = options.open(src, dst)
     uid = inventory.existing_name(uid)
     plan = conversion.convert_consumer(require_source(inventory.operator(uid), None), enumerator_version)
@@ -162,26 +191,41 @@ def drop_transactions(
     uid: str,
     names: Iterable[str],
     *,
+    dry_run: bool = False,
+    take_over: bool = False,
+    checkpoint_id: int | None = None,
     spark: SparkSession | None = None,
     uids: Iterable[str] = (),
     rebase: Mapping[str, str] | None = None,
-    checkpoint_id: int | None = None,
-    dry_run: bool = False,
-    take_over: bool = False,
     progress: Callable[[int], object] | None = None,
 ) -> list[TransactionRow]:
     """Write a copy of a snapshot in which a sink does not commit some of its transactions or files. Their records are **lost**.
 
     Parameters
     ----------
-    src, dst
-        As for :func:`statetool.rescale`.
+    src
+        The snapshot: its path, or one that :func:`statetool.load` opened, for example with declared types.
+    dst
+        A new directory for the savepoint: a local path or any URI that fsspec can write to.
     uid
         The operator that holds them (see :meth:`statetool.Operator.transactions`), by uid or operator id.
     names
         The names of the transactions, which confirms the loss of each.
-    spark, uids, rebase, checkpoint_id, dry_run, take_over, progress
-        As for :func:`statetool.rescale`.
+    dry_run
+        Only plan, without writing.
+    take_over
+        Take over the target from a write that may still be running: the one that publishes first succeeds, the other fails. By default,
+        statetool takes over only if that write's process on this machine ended, or if it began 24 hours ago on another machine.
+    checkpoint_id
+        Checkpoint id of the new snapshot, by default that of the old one, or the highest of several.
+    spark
+        Session to run on. Without one, threads of this process are used.
+    uids
+        Uids of operators whose uid the snapshot does not store, if it is given as a path.
+    rebase
+        ``{old prefix: new prefix}`` for absolute paths of files that were moved, if the snapshot is given as a path.
+    progress
+        Called with the number of bytes processed (not on Spark).
 
     Returns
     -------
@@ -196,7 +240,7 @@ def drop_transactions(
         The name does not exist, the transaction is open (and thus never committed), the operator is not a sink, or statetool does
         not know its connector.
     """
-    options = RewriteOptions(uids, rebase, checkpoint_id, dry_run, take_over, Execution(spark, progress=progress))
+    options = WriteOptions.of(locals())
     inventory = options.open(src, dst)
     uid = inventory.existing_name(uid)
     sink = require_sink(inventory.operator(uid))

@@ -7,9 +7,8 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
-from statetool.api.execution import Execution
 from statetool.api.savepoint import Savepoint
-from statetool.api.write.rewrite import RewriteOptions
+from statetool.api.write.options import WriteOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -79,12 +78,12 @@ def erase(
     operators: Iterable[str] = (),
     allow_missing: bool = False,
     root: str | None = None,
+    dry_run: bool = False,
+    take_over: bool = False,
+    checkpoint_id: int | None = None,
     spark: SparkSession | None = None,
     uids: Iterable[str] = (),
     rebase: Mapping[str, str] | None = None,
-    checkpoint_id: int | None = None,
-    dry_run: bool = False,
-    take_over: bool = False,
     progress: Callable[[int], object] | None = None,
     on_plan: Callable[[ErasePlan], object] | None = None,
 ) -> Erasure:
@@ -95,8 +94,10 @@ def erase(
 
     Parameters
     ----------
-    src, dst
-        As for :func:`statetool.rescale`.
+    src
+        The snapshot: its path, or one that :func:`statetool.load` opened, for example with declared types.
+    dst
+        A new directory for the savepoint: a local path or any URI that fsspec can write to.
     keys
         Keys as plain values, as for :meth:`Operator.keyed_state`. Each operator is searched for the keys that have the type of its keys.
     where
@@ -111,10 +112,23 @@ def erase(
     root
         Directory in which to look for other snapshots that may contain the keys. Defaults to the directory that contains the snapshot, if
         the snapshot is named like a checkpoint or savepoint of Flink.
-    spark, uids, rebase, checkpoint_id, dry_run, take_over, progress
-        As for :func:`statetool.rescale`.
     on_plan
         Called with the plan before anything is written.
+    dry_run
+        Only plan, without writing.
+    take_over
+        Take over the target from a write that may still be running: the one that publishes first succeeds, the other fails. By default,
+        statetool takes over only if that write's process on this machine ended, or if it began 24 hours ago on another machine.
+    checkpoint_id
+        Checkpoint id of the new snapshot, by default that of the old one, or the highest of several.
+    spark
+        Session to run on. Without one, threads of this process are used.
+    uids
+        Uids of operators whose uid the snapshot does not store, if it is given as a path.
+    rebase
+        ``{old prefix: new prefix}`` for absolute paths of files that were moved, if the snapshot is given as a path.
+    progress
+        Called with the number of bytes processed (not on Spark).
 
     Returns
     -------
@@ -137,7 +151,7 @@ def erase(
     """
     from statetool.saving.verbs.key_choice import Allowed
 
-    options = RewriteOptions(uids, rebase, checkpoint_id, dry_run, take_over, Execution(spark, progress=progress))
+    options = WriteOptions.of(locals())
     return _write_chosen(
         src, dst, keys, where, operators, root, options, on_plan, Allowed(missing=allow_missing), keep=False
     )
@@ -153,23 +167,58 @@ def keep(
     allow_missing: bool = False,
     allow_empty: bool = False,
     root: str | None = None,
+    dry_run: bool = False,
+    take_over: bool = False,
+    checkpoint_id: int | None = None,
     spark: SparkSession | None = None,
     uids: Iterable[str] = (),
     rebase: Mapping[str, str] | None = None,
-    checkpoint_id: int | None = None,
-    dry_run: bool = False,
-    take_over: bool = False,
     progress: Callable[[int], object] | None = None,
     on_plan: Callable[[ErasePlan], object] | None = None,
 ) -> Erasure:
-    """Write a copy of a snapshot in which operators have state of some keys only: the opposite of :func:`erase`.
+    """Write a copy of a snapshot in which operators have state of some keys only: the opposite of :func:`erase`, with the same errors.
+
+    Operators with keys of another type stay unchanged.
 
     Parameters
     ----------
-    src, dst, keys, where, operators, allow_missing, root, spark, uids, rebase, checkpoint_id, dry_run, take_over, progress, on_plan
-        As for :func:`erase`, as are the errors. Operators with keys of another type stay unchanged.
+    src
+        The snapshot: its path, or one that :func:`statetool.load` opened, for example with declared types.
+    dst
+        A new directory for the savepoint: a local path or any URI that fsspec can write to.
+    keys
+        Keys as plain values, as for :meth:`Operator.keyed_state`. Each operator is searched for the keys that have the type of its keys.
+    where
+        Instead of keys, a SQL condition on the columns of ``keyed_state``, which DuckDB evaluates (extra ``sql``): ``key``, and the states
+        without a namespace. States that a key does not have are null. A condition that is null is not fulfilled: :func:`erase` leaves the
+        key, and :func:`keep` removes it. Functions whose result changes, such as ``random()`` and ``now()``, are errors.
+    operators
+        Uids or operator ids. By default all operators with keyed state whose key type fits.
+    allow_missing
+        Go on without keys that no operator has, or if no key fulfills the condition. Files of RocksDB may have old versions of missing keys,
+        which are removed too.
     allow_empty
         Leave operators without any key, if they have none of the keys. Otherwise this is an error (:class:`MissingKeyError`).
+    root
+        Directory in which to look for other snapshots that may contain the keys. Defaults to the directory that contains the snapshot, if
+        the snapshot is named like a checkpoint or savepoint of Flink.
+    on_plan
+        Called with the plan before anything is written.
+    dry_run
+        Only plan, without writing.
+    take_over
+        Take over the target from a write that may still be running: the one that publishes first succeeds, the other fails. By default,
+        statetool takes over only if that write's process on this machine ended, or if it began 24 hours ago on another machine.
+    checkpoint_id
+        Checkpoint id of the new snapshot, by default that of the old one, or the highest of several.
+    spark
+        Session to run on. Without one, threads of this process are used.
+    uids
+        Uids of operators whose uid the snapshot does not store, if it is given as a path.
+    rebase
+        ``{old prefix: new prefix}`` for absolute paths of files that were moved, if the snapshot is given as a path.
+    progress
+        Called with the number of bytes processed (not on Spark).
 
     Returns
     -------
@@ -178,7 +227,7 @@ def keep(
     """
     from statetool.saving.verbs.key_choice import Allowed
 
-    options = RewriteOptions(uids, rebase, checkpoint_id, dry_run, take_over, Execution(spark, progress=progress))
+    options = WriteOptions.of(locals())
     allowed = Allowed(missing=allow_missing, empty=allow_empty)
     return _write_chosen(src, dst, keys, where, operators, root, options, on_plan, allowed, keep=True)
 
@@ -190,7 +239,7 @@ def _write_chosen(
     where: str | None,
     operators: Iterable[str],
     root: str | None,
-    options: RewriteOptions,
+    options: WriteOptions,
     on_plan: Callable[[ErasePlan], object] | None,
     allowed: Allowed,
     *,
@@ -231,12 +280,12 @@ def sample(
     key_groups: str | Iterable[int] | None = None,
     seed: int = 0,
     operators: Iterable[str] = (),
+    dry_run: bool = False,
+    take_over: bool = False,
+    checkpoint_id: int | None = None,
     spark: SparkSession | None = None,
     uids: Iterable[str] = (),
     rebase: Mapping[str, str] | None = None,
-    checkpoint_id: int | None = None,
-    dry_run: bool = False,
-    take_over: bool = False,
     progress: Callable[[int], object] | None = None,
 ) -> SamplePlan:
     """Write a small copy of a snapshot, which the job restores: some keys with all their states, timers and windows.
@@ -245,8 +294,10 @@ def sample(
 
     Parameters
     ----------
-    src, dst
-        As for :func:`statetool.rescale`.
+    src
+        The snapshot: its path, or one that :func:`statetool.load` opened, for example with declared types.
+    dst
+        A new directory for the savepoint: a local path or any URI that fsspec can write to.
     keys
         ``"1%"``, a share such as 0.01, or a number of keys per operator. Operators with keys of the same type share their keys.
     key_groups
@@ -255,8 +306,21 @@ def sample(
         Selects one of many samples. Equal seeds select equal keys.
     operators
         Uids or operator ids of the operators to sample, by default all with keyed state. Others stay complete.
-    spark, uids, rebase, checkpoint_id, dry_run, take_over, progress
-        As for :func:`statetool.rescale`.
+    dry_run
+        Only plan, without writing.
+    take_over
+        Take over the target from a write that may still be running: the one that publishes first succeeds, the other fails. By default,
+        statetool takes over only if that write's process on this machine ended, or if it began 24 hours ago on another machine.
+    checkpoint_id
+        Checkpoint id of the new snapshot, by default that of the old one, or the highest of several.
+    spark
+        Session to run on. Without one, threads of this process are used.
+    uids
+        Uids of operators whose uid the snapshot does not store, if it is given as a path.
+    rebase
+        ``{old prefix: new prefix}`` for absolute paths of files that were moved, if the snapshot is given as a path.
+    progress
+        Called with the number of bytes processed (not on Spark).
 
     Returns
     -------
@@ -274,7 +338,7 @@ def sample(
     """
     from statetool.saving.verbs.sample import SampleSize, measure_sample, plan_sample
 
-    options = RewriteOptions(uids, rebase, checkpoint_id, dry_run, take_over, Execution(spark, progress=progress))
+    options = WriteOptions.of(locals())
     size = SampleSize.of(keys, key_groups)
     inventory = options.open(src, dst)
     plan = plan_sample(inventory, size, list(operators), options.execution.map, seed=seed)

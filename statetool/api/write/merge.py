@@ -10,10 +10,9 @@ import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from statetool.api.execution import Execution
 from statetool.api.load import inventory_of
 from statetool.api.savepoint import Savepoint
-from statetool.api.write.rewrite import RewriteOptions
+from statetool.api.write.options import WriteOptions
 from statetool.errors import StatetoolError, warn
 from statetool.io import files
 
@@ -32,12 +31,12 @@ def graft(
     max_parallelism: int | None = None,
     hashes: Mapping[str, str] | None = None,
     flink_version: str | None = None,
+    dry_run: bool = False,
+    take_over: bool = False,
+    checkpoint_id: int | None = None,
     spark: SparkSession | None = None,
     uids: Iterable[str] = (),
     rebase: Mapping[str, str] | None = None,
-    checkpoint_id: int | None = None,
-    dry_run: bool = False,
-    take_over: bool = False,
     progress: Callable[[int], object] | None = None,
 ) -> MergePlan:
     """Write a copy of a snapshot with operators of another one. Values are not decoded.
@@ -46,20 +45,36 @@ def graft(
 
     Parameters
     ----------
-    src, dst
-        As for :func:`statetool.rescale`.
+    src
+        The snapshot: its path, or one that :func:`statetool.load` opened, for example with declared types.
     other
         The snapshot with the operators to add: its path, or one that :func:`statetool.load` opened.
+    dst
+        A new directory for the savepoint: a local path or any URI that fsspec can write to.
     operators
         Operators of ``other``, or ``{operator: new uid}`` (``None`` keeps the uid).
     max_parallelism
         Max parallelism of the added operators. By default each keeps its own.
     hashes
-        As for :func:`statetool.rescale`, if keys move to other key groups.
+        ``{Java class: "Objects.hash(a, b)"}`` if keys that move to other key groups do not prove their ``hashCode()`` (words:
+        :mod:`statetool.types.conventions`).
     flink_version
         Flink release that will read the new snapshot. By default one that reads ``src``.
-    spark, uids, rebase, checkpoint_id, dry_run, take_over, progress
-        As for :func:`statetool.rescale`. By default, the new snapshot has the highest checkpoint id of both.
+    dry_run
+        Only plan, without writing.
+    take_over
+        Take over the target from a write that may still be running: the one that publishes first succeeds, the other fails. By default,
+        statetool takes over only if that write's process on this machine ended, or if it began 24 hours ago on another machine.
+    checkpoint_id
+        Checkpoint id of the new snapshot, by default that of the old one, or the highest of several.
+    spark
+        Session to run on. Without one, threads of this process are used.
+    uids
+        Uids of operators whose uid the snapshot does not store, if it is given as a path.
+    rebase
+        ``{old prefix: new prefix}`` for absolute paths of files that were moved, if the snapshot is given as a path.
+    progress
+        Called with the number of bytes processed (not on Spark).
 
     Returns
     -------
@@ -82,7 +97,7 @@ def graft(
     """
     from statetool.saving.verbs.merge import plan_graft
 
-    options = RewriteOptions(uids, rebase, checkpoint_id, dry_run, take_over, Execution(spark, progress=progress))
+    options = WriteOptions.of(locals())
     inventory, others = options.open(src, dst), options.open(other, dst)
     names = operators if isinstance(operators, Mapping) else dict.fromkeys(operators)
     plan = plan_graft(inventory, others, names, max_parallelism=max_parallelism, hashes=hashes)
@@ -99,12 +114,12 @@ def merge(
     max_parallelism: int | None = None,
     hashes: Mapping[str, str] | None = None,
     flink_version: str | None = None,
+    dry_run: bool = False,
+    take_over: bool = False,
+    checkpoint_id: int | None = None,
     spark: SparkSession | None = None,
     uids: Iterable[str] = (),
     rebase: Mapping[str, str] | None = None,
-    checkpoint_id: int | None = None,
-    dry_run: bool = False,
-    take_over: bool = False,
     progress: Callable[[int], object] | None = None,
 ) -> MergePlan:
     """Merge two snapshots into one. Operators that both have get the keys of both, which must be disjoint.
@@ -114,11 +129,29 @@ def merge(
     first, second
         The snapshots: their paths, or snapshots that :func:`statetool.load` opened.
     dst
-        As for :func:`statetool.rescale`.
+        A new directory for the savepoint: a local path or any URI that fsspec can write to.
     max_parallelism
-        Max parallelism of operators that only ``second`` has, as for :func:`graft`. Operators of both keep that of ``first``.
-    hashes, flink_version, spark, uids, rebase, checkpoint_id, dry_run, take_over, progress
-        As for :func:`graft`.
+        Max parallelism of operators that only ``second`` has. By default each keeps its own. Operators of both keep that of ``first``.
+    hashes
+        ``{Java class: "Objects.hash(a, b)"}`` if keys that move to other key groups do not prove their ``hashCode()`` (words:
+        :mod:`statetool.types.conventions`).
+    flink_version
+        Flink release that will read the new snapshot. By default one that reads ``first``.
+    dry_run
+        Only plan, without writing.
+    take_over
+        Take over the target from a write that may still be running: the one that publishes first succeeds, the other fails. By default,
+        statetool takes over only if that write's process on this machine ended, or if it began 24 hours ago on another machine.
+    checkpoint_id
+        Checkpoint id of the new snapshot, by default that of the old one, or the highest of several.
+    spark
+        Session to run on. Without one, threads of this process are used.
+    uids
+        Uids of operators whose uid the snapshot does not store, if it is given as a path.
+    rebase
+        ``{old prefix: new prefix}`` for absolute paths of files that were moved, if the snapshot is given as a path.
+    progress
+        Called with the number of bytes processed (not on Spark).
 
     Returns
     -------
@@ -136,11 +169,11 @@ def merge(
         ``dst`` exists, or another write to it may still be running.
     UnsupportedError
         Both have state of the same keys (the error names them), or the same operator has operator state, coordinator state, other types
-        or raw state in both. Or as for :func:`graft`.
+        or raw state in both. In-flight records, serializers that the release does not have, or keys with an unknown hash code.
     """
     from statetool.saving.verbs.merge import plan_merge
 
-    options = RewriteOptions(uids, rebase, checkpoint_id, dry_run, take_over, Execution(spark, progress=progress))
+    options = WriteOptions.of(locals())
     inventory, other = options.open(first, dst), options.open(second, dst)
     plan = plan_merge(inventory, other, max_parallelism=max_parallelism, hashes=hashes)
     plan.warn()
@@ -155,12 +188,12 @@ def split(
     operators: Iterable[str],
     *,
     both: Iterable[str] = (),
+    dry_run: bool = False,
+    take_over: bool = False,
+    checkpoint_id: int | None = None,
     spark: SparkSession | None = None,
     uids: Iterable[str] = (),
     rebase: Mapping[str, str] | None = None,
-    checkpoint_id: int | None = None,
-    dry_run: bool = False,
-    take_over: bool = False,
     progress: Callable[[int], object] | None = None,
 ) -> SplitPlan:
     """Split a snapshot into those of two jobs. State keeps its bytes.
@@ -168,7 +201,7 @@ def split(
     Parameters
     ----------
     src
-        As for :func:`statetool.rescale`.
+        The snapshot: its path, or one that :func:`statetool.load` opened, for example with declared types.
     first, second
         New directories for the two savepoints. The second one is published when the first one is staged and proved. If the last steps for the
         first one fail then, the second one stays, and the error or a warning says so.
@@ -176,8 +209,21 @@ def split(
         Operators of the second job, by uid or operator id. All others belong to the first.
     both
         Operators that both jobs get.
-    spark, uids, rebase, checkpoint_id, dry_run, take_over, progress
-        As for :func:`statetool.rescale`.
+    dry_run
+        Only plan, without writing.
+    take_over
+        Take over the target from a write that may still be running: the one that publishes first succeeds, the other fails. By default,
+        statetool takes over only if that write's process on this machine ended, or if it began 24 hours ago on another machine.
+    checkpoint_id
+        Checkpoint id of the new snapshot, by default that of the old one, or the highest of several.
+    spark
+        Session to run on. Without one, threads of this process are used.
+    uids
+        Uids of operators whose uid the snapshot does not store, if it is given as a path.
+    rebase
+        ``{old prefix: new prefix}`` for absolute paths of files that were moved, if the snapshot is given as a path.
+    progress
+        Called with the number of bytes processed (not on Spark).
 
     Returns
     -------
@@ -196,7 +242,7 @@ def split(
     from statetool.saving.overlap import check_different
     from statetool.saving.verbs.merge import plan_split
 
-    options = RewriteOptions(uids, rebase, checkpoint_id, dry_run, take_over, Execution(spark, progress=progress))
+    options = WriteOptions.of(locals())
     inventory = inventory_of(src, options.uids, options.rebase)
     check_different(first, second)
     for target in (first, second):
@@ -252,28 +298,44 @@ def move_state(
     states: Mapping[str, str | None] | Iterable[str],
     *,
     hashes: Mapping[str, str] | None = None,
+    dry_run: bool = False,
+    take_over: bool = False,
+    checkpoint_id: int | None = None,
     spark: SparkSession | None = None,
     uids: Iterable[str] = (),
     rebase: Mapping[str, str] | None = None,
-    checkpoint_id: int | None = None,
-    dry_run: bool = False,
-    take_over: bool = False,
     progress: Callable[[int], object] | None = None,
 ) -> MergePlan:
     """Write a copy of a snapshot in which keyed states belong to another operator with the same key type.
 
     Parameters
     ----------
-    src, dst
-        As for :func:`statetool.rescale`.
+    src
+        The snapshot: its path, or one that :func:`statetool.load` opened, for example with declared types.
+    dst
+        A new directory for the savepoint: a local path or any URI that fsspec can write to.
     source, target
         The operator that has the states, and the one that gets them.
     states
         States (or timer queues) of ``source``, or ``{state: new name}`` (``None`` keeps the name).
     hashes
-        As for :func:`statetool.rescale`, if the operators have another max parallelism.
-    spark, uids, rebase, checkpoint_id, dry_run, take_over, progress
-        As for :func:`statetool.rescale`.
+        ``{Java class: "Objects.hash(a, b)"}`` if keys that move to other key groups do not prove their ``hashCode()`` (words:
+        :mod:`statetool.types.conventions`).
+    dry_run
+        Only plan, without writing.
+    take_over
+        Take over the target from a write that may still be running: the one that publishes first succeeds, the other fails. By default,
+        statetool takes over only if that write's process on this machine ended, or if it began 24 hours ago on another machine.
+    checkpoint_id
+        Checkpoint id of the new snapshot, by default that of the old one, or the highest of several.
+    spark
+        Session to run on. Without one, threads of this process are used.
+    uids
+        Uids of operators whose uid the snapshot does not store, if it is given as a path.
+    rebase
+        ``{old prefix: new prefix}`` for absolute paths of files that were moved, if the snapshot is given as a path.
+    progress
+        Called with the number of bytes processed (not on Spark).
 
     Returns
     -------
@@ -291,7 +353,7 @@ def move_state(
     """
     from statetool.saving.verbs.merge import plan_move_state
 
-    options = RewriteOptions(uids, rebase, checkpoint_id, dry_run, take_over, Execution(spark, progress=progress))
+    options = WriteOptions.of(locals())
     inventory = options.open(src, dst)
     names = states if isinstance(states, Mapping) else dict.fromkeys(states)
     plan = plan_move_state(inventory, source, target, names, hashes=hashes)

@@ -9,10 +9,9 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from statetool.api.execution import Execution
 from statetool.api.load import inventory_of
 from statetool.api.savepoint import Savepoint
-from statetool.api.write.rewrite import RewriteOptions
+from statetool.api.write.options import WriteOptions
 from statetool.errors import FormatError, OptionError, TargetExistsError
 from statetool.types.options import whole_number
 
@@ -113,12 +112,12 @@ def migrate(
     renames: Mapping[str, str] | None = None,
     fills: Mapping[str, Any] | None = None,
     flink_version: str | None = None,
+    dry_run: bool = False,
+    take_over: bool = False,
+    checkpoint_id: int | None = None,
     spark: SparkSession | None = None,
     uids: Iterable[str] = (),
     rebase: Mapping[str, str] | None = None,
-    checkpoint_id: int | None = None,
-    dry_run: bool = False,
-    take_over: bool = False,
     progress: Callable[[int], object] | None = None,
     on_plan: Callable[[MigrationPlan], object] | None = None,
     on_staged: Callable[[], object] | None = None,
@@ -133,8 +132,10 @@ def migrate(
 
     Parameters
     ----------
-    src, dst
-        As for :func:`statetool.rescale`.
+    src
+        The snapshot: its path, or one that :func:`statetool.load` opened, for example with declared types.
+    dst
+        A new directory for the savepoint: a local path or any URI that fsspec can write to.
     to, plan
         Either a savepoint of the new job, or a plan (or its file, see :func:`write_plan`).
     accept
@@ -145,13 +146,28 @@ def migrate(
         Values of added fields, as in JSON: ``{"orders.totals.value.count": 0}``.
     flink_version
         Flink release that will read it. Defaults to the metadata version of the new job.
-    spark, uids, rebase, checkpoint_id, dry_run, take_over, progress, on_plan
-        As for :func:`statetool.rescale`.
+    on_plan
+        Called with the plan before anything is written.
     on_staged
-        Called before the savepoint is published, not in a dry run. Meanwhile ``dst`` opens as the new savepoint in this thread, and in no other.
-        If the function raises an error, nothing is published.
+        Called before the savepoint is published, not in a dry run. Meanwhile ``dst`` opens as the new savepoint in this thread, and in no
+        other. If the function raises an error, nothing is published.
     last_access_ms
         Last access of values that get a time to live, in epoch milliseconds.
+    dry_run
+        Only plan, without writing.
+    take_over
+        Take over the target from a write that may still be running: the one that publishes first succeeds, the other fails. By default,
+        statetool takes over only if that write's process on this machine ended, or if it began 24 hours ago on another machine.
+    checkpoint_id
+        Checkpoint id of the new snapshot, by default that of the old one, or the highest of several.
+    spark
+        Session to run on. Without one, threads of this process are used.
+    uids
+        Uids of operators whose uid the snapshot does not store, if it is given as a path.
+    rebase
+        ``{old prefix: new prefix}`` for absolute paths of files that were moved, if the snapshot is given as a path.
+    progress
+        Called with the number of bytes processed (not on Spark).
 
     Returns
     -------
@@ -167,7 +183,7 @@ def migrate(
     EncodeError
         The new type cannot hold a value exactly. The error names the value's key.
     """
-    options = RewriteOptions(uids, rebase, checkpoint_id, dry_run, take_over, Execution(spark, progress=progress))
+    options = WriteOptions.of(locals())
     base = options.open(src, dst)
     migration = _prepare(
         base, dst, options, to=to, plan=plan, accept=accept, renames=renames, fills=fills, last_access_ms=last_access_ms
@@ -194,12 +210,12 @@ def catch_up(
     renames: Mapping[str, str] | None = None,
     fills: Mapping[str, Any] | None = None,
     flink_version: str | None = None,
+    dry_run: bool = False,
+    take_over: bool = False,
+    checkpoint_id: int | None = None,
     spark: SparkSession | None = None,
     uids: Iterable[str] = (),
     rebase: Mapping[str, str] | None = None,
-    checkpoint_id: int | None = None,
-    dry_run: bool = False,
-    take_over: bool = False,
     progress: Callable[[int], object] | None = None,
     on_plan: Callable[[MigrationPlan], object] | None = None,
     on_staged: Callable[[], object] | None = None,
@@ -209,7 +225,7 @@ def catch_up(
 
     The result is the one of ``migrate(after, dst, ...)``. Keyed state that did not change between ``before`` and ``after`` is taken from
     ``migrated``. Everything else is taken from ``after``: operator state, other operators, metadata and the checkpoint id. The result can
-    be ``migrated`` in the next call.
+    be ``migrated`` in the next call. The plan and the choices are those of the call of :func:`migrate` that wrote ``migrated``.
 
     Parameters
     ----------
@@ -217,10 +233,40 @@ def catch_up(
         Result of :func:`migrate` for ``before``, or of an earlier call, with the same plan: its path, or an open one.
     before, after
         Two savepoints of one job, the older one first.
-    dst, flink_version, spark, uids, rebase, checkpoint_id, dry_run, take_over, progress, on_plan, on_staged
-        As for :func:`migrate`. The checkpoint id is that of ``after`` by default.
-    to, plan, accept, renames, fills, last_access_ms
-        As for the call of :func:`migrate` that wrote ``migrated``.
+    dst
+        A new directory for the savepoint: a local path or any URI that fsspec can write to.
+    to, plan
+        Either a savepoint of the new job, or a plan (or its file, see :func:`write_plan`).
+    accept
+        Names of steps, from the plan's ``rows``.
+    renames
+        Old field names by new ones: ``{"orders.totals.value.city": "town"}``.
+    fills
+        Values of added fields, as in JSON: ``{"orders.totals.value.count": 0}``.
+    flink_version
+        Flink release that will read it. Defaults to the metadata version of the new job.
+    on_plan
+        Called with the plan before anything is written.
+    on_staged
+        Called before the savepoint is published, not in a dry run. Meanwhile ``dst`` opens as the new savepoint in this thread, and in no
+        other. If the function raises an error, nothing is published.
+    last_access_ms
+        Last access of values that get a time to live, in epoch milliseconds.
+    dry_run
+        Only plan, without writing.
+    take_over
+        Take over the target from a write that may still be running: the one that publishes first succeeds, the other fails. By default,
+        statetool takes over only if that write's process on this machine ended, or if it began 24 hours ago on another machine.
+    checkpoint_id
+        Checkpoint id of the new snapshot, by default that of the old one, or the highest of several.
+    spark
+        Session to run on. Without one, threads of this process are used.
+    uids
+        Uids of operators whose uid the snapshot does not store, if it is given as a path.
+    rebase
+        ``{old prefix: new prefix}`` for absolute paths of files that were moved, if the snapshot is given as a path.
+    progress
+        Called with the number of bytes processed (not on Spark).
 
     Returns
     -------
@@ -241,7 +287,7 @@ def catch_up(
     """
     from statetool.saving.catch_up import plan_catch_up
 
-    options = RewriteOptions(uids, rebase, checkpoint_id, dry_run, take_over, Execution(spark, progress=progress))
+    options = WriteOptions.of(locals())
     base, first, done = (options.open(snapshot, dst) for snapshot in (after, before, migrated))
     migration = _prepare(
         base, dst, options, to=to, plan=plan, accept=accept, renames=renames, fills=fills, last_access_ms=last_access_ms
@@ -260,7 +306,7 @@ def catch_up(
 def _prepare(
     base: Inventory,
     dst: str,
-    options: RewriteOptions,
+    options: WriteOptions,
     *,
     to: str | Savepoint | None,
     plan: str | MigrationPlan | None,

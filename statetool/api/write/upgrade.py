@@ -15,7 +15,7 @@ from statetool.api.load import inventory_of
 from statetool.api.savepoint import Savepoint
 from statetool.api.start_options import StartOptions, restore_options
 from statetool.api.write.migrate import release_of
-from statetool.api.write.rewrite import RewriteOptions
+from statetool.api.write.options import WriteOptions
 from statetool.errors import FormatError, OptionError, UnsupportedError, several
 from statetool.snapshot.inventory import Inventory
 from statetool.tables.request import list_options
@@ -119,12 +119,12 @@ def upgrade(
     renames: Mapping[str, str] | None = None,
     fills: Mapping[str, Any] | None = None,
     last_access_ms: int | None = None,
+    dry_run: bool = False,
+    take_over: bool = False,
+    checkpoint_id: int | None = None,
     spark: SparkSession | None = None,
     uids: Iterable[str] = (),
     rebase: Mapping[str, str] | None = None,
-    checkpoint_id: int | None = None,
-    dry_run: bool = False,
-    take_over: bool = False,
     progress: Callable[[int], object] | None = None,
     on_plan: Callable[[MigrationPlan], object] | None = None,
     **start: Unpack[StartOptions],
@@ -136,8 +136,10 @@ def upgrade(
 
     Parameters
     ----------
-    src, dst
-        As for :func:`statetool.rescale`.
+    src
+        The snapshot: its path, or one that :func:`statetool.load` opened, for example with declared types.
+    dst
+        A new directory for the savepoint: a local path or any URI that fsspec can write to.
     other_jars
         The jars of the new job. Only needed if a state has values of user classes.
     jars
@@ -148,12 +150,45 @@ def upgrade(
         Flink release of the new job. Defaults to that of ``to``, or of the snapshot.
     backend
         State backend of the new job, as for :func:`statetool.check`. A native snapshot of RocksDB or ForSt needs it if ``to`` is not given.
-    accept, renames, fills, last_access_ms
-        As for :func:`statetool.migrate`.
-    spark, uids, rebase, checkpoint_id, dry_run, take_over, progress, on_plan
-        As for :func:`statetool.rescale`.
-    config, parallelism, max_parallelism, claim_mode, allow_non_restored, last_state, map_uids, graph
-        As for :func:`statetool.check`.
+    accept
+        Names of steps, from the plan's ``rows``.
+    renames
+        Old field names by new ones: ``{"orders.totals.value.city": "town"}``.
+    fills
+        Values of added fields, as in JSON: ``{"orders.totals.value.count": 0}``.
+    last_access_ms
+        Last access of values that get a time to live, in epoch milliseconds.
+    on_plan
+        Called with the plan before anything is written.
+    dry_run
+        Only plan, without writing.
+    take_over
+        Take over the target from a write that may still be running: the one that publishes first succeeds, the other fails. By default,
+        statetool takes over only if that write's process on this machine ended, or if it began 24 hours ago on another machine.
+    checkpoint_id
+        Checkpoint id of the new snapshot, by default that of the old one, or the highest of several.
+    spark
+        Session to run on. Without one, threads of this process are used.
+    uids
+        Uids of operators whose uid the snapshot does not store, if it is given as a path.
+    rebase
+        ``{old prefix: new prefix}`` for absolute paths of files that were moved, if the snapshot is given as a path.
+    progress
+        Called with the number of bytes processed (not on Spark).
+    config
+        The Flink configuration of the new job: a file, or the URL of a job or JobManager.
+    parallelism, max_parallelism
+        Those of the new job. Default to those of its savepoint.
+    claim_mode
+        Default to that of ``config``.
+    allow_non_restored
+        State that the new job does not have is left out (``--allowNonRestoredState``). Defaults to the setting in ``config``.
+    last_state
+        The job starts from its high-availability data (``upgradeMode: last-state``).
+    map_uids
+        Uids or ids of operators, and those that they have in the new job (``setUidHash``).
+    graph
+        The job graph of the new job: a file with the answer of ``/jobs/<id>/plan``, or the URL of the job.
 
     Raises
     ------
@@ -174,7 +209,7 @@ def upgrade(
     from statetool.migration.trial import try_conversions
 
     started = restore_options(**start)
-    options = RewriteOptions(uids, rebase, checkpoint_id, dry_run, take_over, Execution(spark, progress=progress))
+    options = WriteOptions.of(locals())
     base = options.open(src, dst)
     if old_classes := classes_of(name_list("jars", jars)):
         base = base.with_types(replace(base.types, source=old_classes))

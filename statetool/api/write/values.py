@@ -6,9 +6,8 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
-from statetool.api.execution import Execution
 from statetool.api.savepoint import Savepoint
-from statetool.api.write.rewrite import RewriteOptions
+from statetool.api.write.options import WriteOptions
 from statetool.types.options import whole_number
 
 if TYPE_CHECKING:
@@ -32,18 +31,20 @@ def set_values(
     new_key: bool = False,
     namespace: Any = None,
     now_ms: int | None = None,
-    uids: Iterable[str] = (),
-    rebase: Mapping[str, str] | None = None,
-    checkpoint_id: int | None = None,
     dry_run: bool = False,
     take_over: bool = False,
+    checkpoint_id: int | None = None,
+    uids: Iterable[str] = (),
+    rebase: Mapping[str, str] | None = None,
 ) -> SetPlan:
     """Write a copy of a snapshot in which values and timers of one key are changed, without Spark. Everything else keeps its bytes.
 
     Parameters
     ----------
-    src, dst
-        As for :func:`statetool.rescale`.
+    src
+        The snapshot: its path, or one that :func:`statetool.load` opened, for example with declared types.
+    dst
+        A new directory for the savepoint: a local path or any URI that fsspec can write to.
     uid
         The operator.
     key
@@ -65,8 +66,17 @@ def set_values(
         timers without a namespace, and for those of global windows.
     now_ms
         Time of the last access of new values with a time to live, by default the current time.
-    uids, rebase, checkpoint_id, dry_run, take_over
-        As for :func:`statetool.rescale`.
+    dry_run
+        Only plan, without writing.
+    take_over
+        Take over the target from a write that may still be running: the one that publishes first succeeds, the other fails. By default,
+        statetool takes over only if that write's process on this machine ended, or if it began 24 hours ago on another machine.
+    checkpoint_id
+        Checkpoint id of the new snapshot, by default that of the old one, or the highest of several.
+    uids
+        Uids of operators whose uid the snapshot does not store, if it is given as a path.
+    rebase
+        ``{old prefix: new prefix}`` for absolute paths of files that were moved, if the snapshot is given as a path.
 
     Returns
     -------
@@ -88,7 +98,7 @@ def set_values(
     from statetool.saving.verbs.set_values import ValueEdit, plan_set
     from statetool.saving.verbs.value_paths import REMOVED
 
-    options = RewriteOptions(uids, rebase, checkpoint_id, dry_run, take_over, Execution())
+    options = WriteOptions.of(locals())
     inventory = options.open(src, dst)
     operator = inventory.operator(uid)
     edits = [ValueEdit(path=path, value=value) for path, value in (values or {}).items()]
@@ -125,12 +135,12 @@ def purge(
     processing_timers_before_ms: int | None = None,
     empty: bool = False,
     operators: Iterable[str] = (),
+    dry_run: bool = False,
+    take_over: bool = False,
+    checkpoint_id: int | None = None,
     spark: SparkSession | None = None,
     uids: Iterable[str] = (),
     rebase: Mapping[str, str] | None = None,
-    checkpoint_id: int | None = None,
-    dry_run: bool = False,
-    take_over: bool = False,
 ) -> PurgePlan:
     """Write a copy of a snapshot without expired values, overdue timers, and empty lists. Everything else keeps its bytes.
 
@@ -138,8 +148,10 @@ def purge(
 
     Parameters
     ----------
-    src, dst
-        As for :func:`statetool.rescale`.
+    src
+        The snapshot: its path, or one that :func:`statetool.load` opened, for example with declared types.
+    dst
+        A new directory for the savepoint: a local path or any URI that fsspec can write to.
     ttl_ms
         Time to live in milliseconds by state, as the job configures it: values whose last access is at least as long ago are removed, from
         lists and maps too.
@@ -152,8 +164,19 @@ def purge(
         Remove lists without elements, and maps without entries.
     operators
         Uids or operator ids. By default all operators with such states or timers.
-    spark, uids, rebase, checkpoint_id, dry_run, take_over
-        As for :func:`statetool.rescale`.
+    dry_run
+        Only plan, without writing.
+    take_over
+        Take over the target from a write that may still be running: the one that publishes first succeeds, the other fails. By default,
+        statetool takes over only if that write's process on this machine ended, or if it began 24 hours ago on another machine.
+    checkpoint_id
+        Checkpoint id of the new snapshot, by default that of the old one, or the highest of several.
+    spark
+        Session to run on. Without one, threads of this process are used.
+    uids
+        Uids of operators whose uid the snapshot does not store, if it is given as a path.
+    rebase
+        ``{old prefix: new prefix}`` for absolute paths of files that were moved, if the snapshot is given as a path.
 
     Returns
     -------
@@ -171,7 +194,7 @@ def purge(
     """
     from statetool.saving.verbs.purge import PurgeRequest, plan_purge
 
-    options = RewriteOptions(uids, rebase, checkpoint_id, dry_run, take_over, Execution(spark))
+    options = WriteOptions.of(locals())
     request = PurgeRequest(
         ttl_ms={state: whole_number(f"ttl_ms of {state}", ttl, least=1) for state, ttl in (ttl_ms or {}).items()},
         now_ms=_now(now_ms),

@@ -12,7 +12,16 @@ import click
 import statetool
 from statetool.cli.completion import complete_path
 from statetool.cli.group import Command, CommandProcess
-from statetool.cli.options import SNAPSHOT, CommonOptions, Count, common_options, file_option, open_snapshot, pairs
+from statetool.cli.options import (
+    OUTPUT,
+    SNAPSHOT,
+    CommonOptions,
+    Count,
+    common_options,
+    file_option,
+    open_snapshot,
+    pairs,
+)
 from statetool.cli.output import echo_err, echo_marked, print_line
 from statetool.cli.progress import no_progress
 from statetool.cli.read.tables import show_options
@@ -50,7 +59,7 @@ Statements end with a semicolon.
 )
 @click.option("--memory", "memory_limit", metavar="SIZE", help="Memory of DuckDB, such as 2GB.  [default: 512MB]")
 @show_options
-@common_options(*SNAPSHOT, "threads", "output", "json", "wide", formats=("text", "json", "csv"))
+@common_options(*SNAPSHOT, "threads", *OUTPUT, formats=("text", "json", "csv"))
 def sql(
     options: CommonOptions,
     path: str,

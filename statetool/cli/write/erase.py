@@ -13,7 +13,7 @@ import statetool
 from statetool.cli.completion import complete_path
 from statetool.cli.group import Command
 from statetool.cli.options import WRITE, CommonOptions, common_options, file_option, open_snapshot, operator_option
-from statetool.cli.output import echo_err
+from statetool.cli.output import JSON_VERSION, echo_err
 from statetool.cli.write.rewrite import report_target, source_and_target
 from statetool.errors import OptionError, several
 from statetool.tables.keys.text import Key, KeyText, key_to_json, parse_key_lines
@@ -116,7 +116,7 @@ def _write(
         **allowed,
         **options.write_arguments,
     )
-    record = {"statetool": statetool.__version__, **done.report()}
+    record = {"json_version": JSON_VERSION, "statetool": statetool.__version__, **done.report()}
     if report is not None:
         Path(report).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
     plan = done.plan

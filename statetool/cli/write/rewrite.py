@@ -188,21 +188,46 @@ def report_target(target: str, options: CommonOptions, size: int | None = None, 
     type=click.Choice(["v1", "v2"]),
     help="Write keyed state for this API: v1 is restored by RocksDB and heap, v2 is asynchronous state of ForSt.",
 )
+@click.option(
+    "--format",
+    type=click.Choice(["canonical", "native"]),
+    default="canonical",
+    show_default=True,
+    help="Format of the savepoint. A native one restores faster, with --backend only.",
+)
+@click.option("--backend", type=click.Choice(["rocksdb"]), help="State backend that restores a native savepoint.")
 @common_options(*WRITE, "on_spark")
-def convert(options: CommonOptions, source: str, target: str, state_api: Literal["v1", "v2"] | None) -> None:
-    """Convert a snapshot to a canonical savepoint.
+def convert(
+    options: CommonOptions,
+    source: str,
+    target: str,
+    state_api: Literal["v1", "v2"] | None,
+    format: Literal["canonical", "native"],
+    backend: Literal["rocksdb"] | None,
+) -> None:
+    """Convert a snapshot to a canonical or native savepoint.
 
-    SRC is a checkpoint or a native savepoint. DST is self-contained and can be restored with any state backend.
+    SRC is any snapshot. DST is self-contained. A canonical savepoint can be restored with RocksDB and the heap backend. A native one of RocksDB
+    restores faster, and needs Flink 1.15 or later, and a job that keeps its timers in RocksDB, which is the default.
 
     Examples:
       statetool convert checkpoints/1a2b/chk-7 savepoints/from-chk-7 --dry-run
+      statetool convert savepoints/from-chk-7 savepoints/native --format native --backend rocksdb
       statetool convert forst-checkpoint savepoint --state-api v1
     """
     savepoint = open_snapshot(source, options)
-    plan = statetool.convert(savepoint, target, state_api=state_api, spark=options.spark, **options.write_arguments)
+    plan = statetool.convert(
+        savepoint,
+        target,
+        state_api=state_api,
+        format=format,
+        backend=backend,
+        spark=options.spark,
+        **options.write_arguments,
+    )
     options.output.rows(plan.operators)
     if not any(o.keyed_state == "rewritten" for o in plan.operators):
-        echo_err("no keyed state is in another form than that of a canonical savepoint: all of it is copied")
+        echo_err(f"no keyed state is in another form than that of a {format} savepoint: all of it is copied")
     report_target(target, options)
 
 

@@ -407,10 +407,9 @@ class _OperatorTrial:
             yield ("keyed", name), resolution if role in ("value", "key") else resolution.inside(role)
 
     def _elements(self, names: set[str]) -> Iterator[tuple[tuple[Scope, str], Resolution]]:
-        from statetool.tables.kinds.elements import raw_elements
+        from statetool.tables.kinds.elements import ElementSplit, raw_elements
         from statetool.tables.request import ScanRequest
         from statetool.tables.scan import scan_table
-        from statetool.tables.splits import ElementSplit
 
         tables = {name: table for table, (scope, name) in self._old.state_tables.items() if scope == "operator"}
         for name in sorted(names):

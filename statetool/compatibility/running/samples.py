@@ -110,10 +110,9 @@ def _entries(source: KeyGroupReader, name: str, request: EntryRequest) -> Iterat
 def element_sample(operator: OperatorInventory, name: str, most: int | None) -> Sample:
     """Return elements of an operator state; for broadcast state, all entries of a subtask are one."""
     # Arrow takes long to load, and most checks do not need it.
-    from statetool.tables.kinds.elements import raw_elements
+    from statetool.tables.kinds.elements import ElementSplit, raw_elements
     from statetool.tables.request import ScanRequest
     from statetool.tables.scan import scan_table
-    from statetool.tables.splits import ElementSplit
 
     sample = Sample(most)
     table = next(t for t, place in operator.state_tables.items() if place == ("operator", name))

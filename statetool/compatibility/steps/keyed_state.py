@@ -42,6 +42,7 @@ from statetool.compatibility.steps.step import (
     per_pair,
     refuses,
 )
+from statetool.compatibility.stream_code import check_stream_operators
 from statetool.compatibility.verdicts import NEW, A, Level, Remedy, Resolution, StateVerdict, combine, migration_remedy
 from statetool.entries.form import Layout
 from statetool.errors import UNREAD, several
@@ -360,6 +361,7 @@ STEP: Final = Step(
         guarded(_backend),
         per_pair(_not_keyed),
         per_pair(_declared),
+        per_pair(check_stream_operators),
         per_pair(_keys_of_code),
         guarded(_key_selectors),
         per_pair(_forst),

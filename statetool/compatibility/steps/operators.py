@@ -30,6 +30,7 @@ from statetool.compatibility.steps.step import (
     per_pair,
     refuses,
 )
+from statetool.compatibility.stream_code import check_computed_uids
 from statetool.compatibility.verdicts import (
     NEW,
     STARTS_EMPTY,
@@ -256,7 +257,9 @@ def _not_in_jar(restore: Restore) -> Iterator[Result]:
         return
     stateful = {o.state.operator_id: o for o in restore.old.operators.values() if operator_row(o).state_bytes}
     known = ids_in_jars(restore.new_jars, stateful) | strings_in_jars(restore.new_jars, stateful)
-    others = [str(o.label) for i, o in stateful.items() if i not in known]
+    unnamed = [o for i, o in stateful.items() if i not in known]
+    others = [str(o.label) for o in unnamed]
+    yield from check_computed_uids(restore, unnamed)
     if others:
         text = f"the new job has the same ids for {describe_operators(others)}: Flink generates them from the position in the job, or the code computes their uids, which are no texts of its jar"
         yield Assumption(rule="O4", text=text, option="B, a savepoint of the new job")

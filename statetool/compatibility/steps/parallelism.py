@@ -15,6 +15,7 @@ from statetool.compatibility.steps.step import (
     Found,
     Result,
     Step,
+    guarded,
     is_always_relevant,
     is_unknown,
     loses,
@@ -22,6 +23,7 @@ from statetool.compatibility.steps.step import (
     note,
     per_pair,
 )
+from statetool.compatibility.stream_code import check_max_parallelism
 from statetool.compatibility.verdicts import NEW, A, Level, Remedy, Resolution
 from statetool.connectors.sinks import COMMITTER_STATE, WRITER_STATE
 from statetool.connectors.sources import READER_STATE
@@ -196,5 +198,5 @@ STEP: Final = Step(
     title="Parallelism and key groups",
     follows="Checkpoints, StateAssignmentOperation, KeyGroupRangeAssignment",
     irrelevant=is_always_relevant,
-    checks=(per_pair(_limits), _given, _in_chains, _lists),
+    checks=(per_pair(_limits), guarded(check_max_parallelism), _given, _in_chains, _lists),
 )

@@ -13,7 +13,8 @@ from typing import Final
 from statetool.compatibility.connector_versions import ignores_split_version
 from statetool.compatibility.restore import Pair, Restore
 from statetool.compatibility.step_verdicts import Assumption
-from statetool.compatibility.steps.step import Result, Step, is_unknown, may_change, per_pair, refuses
+from statetool.compatibility.steps.step import Result, Step, guarded, is_unknown, may_change, per_pair, refuses
+from statetool.compatibility.stream_code import check_connectors
 from statetool.compatibility.verdicts import NEW, A, Remedy
 from statetool.compatibility.versioned_serializers import check_own_serializers
 from statetool.connectors.connector import SplitConnector
@@ -53,7 +54,10 @@ def _connector(restore: Restore, pair: Pair) -> Iterator[Result]:
         text = f"The source is {' or '.join(sorted(new_names))} in the new job, and the snapshot has splits of {' or '.join(sorted(names))}: Flink fails, or takes the bytes for other positions."
         yield refuses("C1", text, _new_start(pair.old), pair.old)
     elif not new_names or not names:
-        if _differs(old, new):
+        if names and not new_names and (new.given.held or new.given.enumerator):
+            text = f"The snapshot has splits of {' or '.join(sorted(names))}, which does not read the state of the source in the new job: that is another connector, or a newer release."
+            yield is_unknown("C1", text, "Restore a copy of the job from this snapshot to find out.", pair.old)
+        elif _differs(old, new):
             text = "No connector reads the splits of this source, and their versions differ from those in the new job."
             yield is_unknown("C1", text, "Restore a copy of the job from this snapshot to find out.", pair.old)
     elif len(new_names) > 1 and not new.given.held:
@@ -142,5 +146,11 @@ STEP: Final = Step(
     title="Sources",
     follows="SourceCoordinator, SourceOperator, and the serializers of each connector",
     irrelevant=_irrelevant,
-    checks=(per_pair(_connector), per_pair(_topics), per_pair(_own_serializers), _outside),
+    checks=(
+        per_pair(_connector),
+        per_pair(_topics),
+        per_pair(_own_serializers),
+        guarded(check_connectors),
+        _outside,
+    ),
 )

@@ -24,17 +24,14 @@ _NAMESPACES = "NAMESPACE_SERIALIZER"
 
 def named_header(header: KeyedHeader, columns: Columns) -> KeyedHeader:
     """Return a header with names for fields; paths to states of other headers are ignored."""
-    if not columns:
-        return header
-    key = header.key
-    states = header.states
     for path, names in columns:
         if path == KEY:
-            key = name_fields(key, (), names, KEY)
-            states = tuple(_named_timer(s, names) if s.kind == "timers" else s for s in states)
+            key = name_fields(header.key, (), names, KEY)
+            of_timers = (_with_names(s, _VALUE, (KEY,), names, KEY) if s.kind == "timers" else s for s in header.states)
+            header = replace(header, key=key, states=tuple(of_timers))
         else:
-            states = tuple(named_state(s, path, names) for s in states)
-    return replace(header, key=key, states=states)
+            header = replace(header, states=tuple(named_state(s, path, names) for s in header.states))
+    return header
 
 
 def named_state(meta: StateMetaInfo, path: str, names: FieldNames) -> StateMetaInfo:
@@ -48,8 +45,13 @@ def named_state(meta: StateMetaInfo, path: str, names: FieldNames) -> StateMetaI
             slot, steps = key_slot, steps[1:]
     if steps[:1] == (_NAMESPACE,) and meta.namespace is not None and any(rows_of(meta.namespace)):
         slot, steps = _NAMESPACES, steps[1:]
-    changed = name_fields(meta.serializers[slot], steps, names, meta.name)
-    return replace(meta, serializers={**meta.serializers, slot: changed})
+    return _with_names(meta, slot, steps, names, meta.name)
+
+
+def _with_names(meta: StateMetaInfo, slot: str, steps: Path, names: FieldNames, what: str) -> StateMetaInfo:
+    """Return a state with names for the fields of a row in one of its serializers; ``what`` is the start of the row's path."""
+    named = name_fields(meta.serializers[slot], steps, names, what)
+    return replace(meta, serializers={**meta.serializers, slot: named})
 
 
 def check_columns(columns: Columns, states: Mapping[str, StateMetaInfo] | Iterable[str]) -> None:
@@ -88,8 +90,3 @@ def _steps(path: str, name: str) -> Path | None:
     if path == name:
         return ()
     return tuple(path[len(name) + 1 :].split(".")) if path.startswith(f"{name}.") else None
-
-
-def _named_timer(meta: StateMetaInfo, names: FieldNames) -> StateMetaInfo:
-    timer = name_fields(meta.value, (KEY,), names, KEY)
-    return replace(meta, serializers={**meta.serializers, _VALUE: timer})

@@ -9,7 +9,7 @@ A written manifest has no history: each column family is added once, with its cu
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -22,11 +22,13 @@ from statetool.kernels.rocksdb.checksums import masked_crc32c
 _BLOCK: Final = 32768
 _HEADER: Final = 7
 _WHOLE, _FIRST, _MIDDLE, _LAST = 1, 2, 3, 4
-_BYTEWISE: Final = b"leveldb.BytewiseComparator"
+#: Name of the comparator.
+BYTEWISE: Final = b"leveldb.BytewiseComparator"
 
 _COMPARATOR, _COMPACT_CURSOR, _DELETED_FILE = 1, 5, 6
 _LOG_NUMBER, _ATOMIC_GROUP = 2, 300
-_NUMBERS: Final = {_LOG_NUMBER, 3, 4, 9, 10, 203, _ATOMIC_GROUP}
+_NEXT_FILE, _LAST_SEQUENCE, _PREVIOUS_LOG = 3, 4, 9
+_NUMBERS: Final = {_LOG_NUMBER, _NEXT_FILE, _LAST_SEQUENCE, _PREVIOUS_LOG, 10, 203, _ATOMIC_GROUP}
 _NEW_FILES: Final = {7, 100, 102, 103}
 _COLUMN_FAMILY, _ADD_FAMILY, _DROP_FAMILY = 200, 201, 202
 _MAY_BE_IGNORED: Final = 1 << 13
@@ -126,6 +128,14 @@ class Manifest:
             manifest._apply(record)
         return manifest
 
+    @classmethod
+    def of_new(cls, families: Mapping[str, Sequence[TableFile]], next_number: int) -> Manifest:
+        """Return the manifest of a new database, whose entries have sequence number 0."""
+        manifest = cls(numbers={_NEXT_FILE: next_number, _LAST_SEQUENCE: 0, _PREVIOUS_LOG: 0})
+        for number, (name, files) in enumerate(families.items(), start=1):
+            manifest.families[number] = _Family(name, files={(file.level, file.number): file for file in files})
+        return manifest
+
     def files(self) -> dict[str, tuple[TableFile, ...]]:
         """Return the table files of each column family."""
         return {f.name: tuple(f.files[k] for k in sorted(f.files)) for f in self.families.values()}
@@ -152,7 +162,7 @@ class Manifest:
             name = family.name.encode("utf-8", "surrogateescape")
             added = varint(_ADD_FAMILY) + _sized(name) if number else b""
             others = b"".join(varint(tag) + _sized(value) for tag, value in family.others.items())
-            edits.append(varint(_COMPARATOR) + _sized(_BYTEWISE) + log + others + of_family + added)
+            edits.append(varint(_COMPARATOR) + _sized(BYTEWISE) + log + others + of_family + added)
             files = (changed.get(file.number, file) for _, file in sorted(family.files.items()))
             edits.append(log + b"".join(_file_edit(file) for file in files if file is not None) + of_family)
         numbers = b"".join(varint(tag) + varint(value) for tag, value in self.numbers.items())
@@ -171,7 +181,7 @@ class Manifest:
         while c.left:
             tag = c.varint()
             if tag == _COMPARATOR:
-                if _bytes(c) != _BYTEWISE:
+                if _bytes(c) != BYTEWISE:
                     raise UnsupportedManifestError("another comparator")
             elif tag == _LOG_NUMBER:
                 log_number = _number(c)

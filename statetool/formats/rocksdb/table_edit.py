@@ -12,9 +12,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Final, TypeAlias
+from typing import Final
 
-import cramjam
 import numpy as np
 
 from statetool.errors import UnsupportedError
@@ -30,29 +29,20 @@ from statetool.formats.rocksdb.table_file import (
     block_place,
     numeric_properties,
 )
+from statetool.formats.rocksdb.table_output import TableOutput, Write, compress_block, footer_places, meta_block
 from statetool.formats.rocksdb.table_runs import PlainBlocks, Run, read_runs
-from statetool.formats.stream import OpenStream
 from statetool.kernels.core.arrays import Bytes, Int64s, Mask, frozen
 from statetool.kernels.rocksdb.blocks import TRAILER_BYTES, encode_index
-from statetool.kernels.rocksdb.checksums import checksum_of_block
 from statetool.kernels.rocksdb.merge import DELETION, MERGE, SINGLE_DELETION
 
-Write: TypeAlias = Callable[[bytes | memoryview], object]
 #: Stored bytes of blocks that are decoded at once.
 _PORTION_BYTES: Final = 4 << 20
-_COPY_BYTES: Final = 8 << 20
 _RESTART_INTERVAL: Final = 16
 _FULL_FILTER: Final = b"fullfilter."
 _LEFT_OUT: Final = (b"filter.", b"partitionedfilter.", b"rocksdb.hashindex.")
 _SESSION: Final = b"rocksdb.creating.session.identity"
 _SESSION_DIGITS: Final = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _SESSION_SIZE: Final = 20
-#: Compressions by the property ``rocksdb.compression``: the byte of a block, and whether the uncompressed size precedes its bytes.
-_COMPRESSIONS: Final[dict[bytes, tuple[int, bool, Callable[[bytes], object]]]] = {
-    b"Snappy": (1, False, cramjam.snappy.compress_raw),
-    b"LZ4": (4, True, lambda plain: cramjam.lz4.compress_block(plain, store_size=False)),
-    b"ZSTD": (7, True, cramjam.zstd.compress),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,30 +130,6 @@ def _count(run: Run) -> Removed:
     )
 
 
-class _Output:
-    """Output of a file, with its size so far."""
-
-    def __init__(self, write: Write) -> None:
-        self._write = write
-        self.size_bytes = 0
-
-    def write(self, data: bytes | memoryview) -> None:
-        self._write(data)
-        self.size_bytes += len(data)
-
-    def copy(self, f: OpenStream, start: int, stop: int) -> None:
-        """Append bytes of the old file."""
-        for at in range(start, stop, _COPY_BYTES):
-            self.write(f.read_at(at, min(_COPY_BYTES, stop - at)))
-
-    def block(self, body: bytes, kind: int, checksum: int) -> tuple[int, int]:
-        """Append a block with its trailer, and return its offset and size."""
-        place = self.size_bytes, len(body)
-        ended = body + bytes([kind])
-        self.write(ended + checksum_of_block(ended, checksum).to_bytes(4, "little"))
-        return place
-
-
 def write_changed(table: SortedTable, changed: Iterable[ChangedBlock], write: Write) -> tuple[bytes, bytes] | None:
     """Write a copy of a file with changed blocks.
 
@@ -188,7 +154,7 @@ def write_changed(table: SortedTable, changed: Iterable[ChangedBlock], write: Wr
     added = np.zeros(n, dtype=np.int64)
     sizes = blocks.size.copy()
     edits: dict[int, ChangedBlock] = {}
-    out = _Output(write)
+    out = TableOutput(write)
     removed = Removed()
     with table.stream.open() as f:
         at = 0
@@ -216,23 +182,18 @@ def write_changed(table: SortedTable, changed: Iterable[ChangedBlock], write: Wr
     index = _index(table, replace(blocks, offset=moved, size=sizes), edits, left)
     index_place = out.block(index, 0, table.checksum)
     new_properties = _properties(properties, removed, data_bytes, len(index) + TRAILER_BYTES, len(left))
-    new_places[PROPERTIES] = out.block(_meta_block(new_properties), 0, table.checksum)
+    new_places[PROPERTIES] = out.block(meta_block(new_properties), 0, table.checksum)
     handles = {name: varint(offset) + varint(size) for name, (offset, size) in new_places.items()}
-    metaindex = out.block(_meta_block(handles), 0, table.checksum)
+    metaindex = out.block(meta_block(handles), 0, table.checksum)
     out.write(_footer(table, metaindex, index_place))
     return _edge(table, edits, int(left[0]), 0), _edge(table, edits, int(left[-1]), -1)
 
 
-def _write_data(plain: bytes, properties: dict[bytes, bytes], out: _Output, checksum: int) -> int:
+def _write_data(plain: bytes, properties: dict[bytes, bytes], out: TableOutput, checksum: int) -> int:
     """Append a data block, compressed if that helps, and return its size; -1 if it has no entries and is left out."""
     if not plain:
         return -1
-    body, kind = plain, 0
-    if (compression := _COMPRESSIONS.get(properties.get(b"rocksdb.compression", b""))) is not None:
-        compressed_kind, is_sized, compress = compression
-        compressed = (varint(len(plain)) if is_sized else b"") + bytes(compress(plain))  # type: ignore[call-overload]
-        if len(compressed) < len(plain) - len(plain) // 8:
-            body, kind = compressed, compressed_kind
+    body, kind = compress_block(plain, properties.get(b"rocksdb.compression", b""))
     return out.block(body, kind, checksum)[1]
 
 
@@ -280,19 +241,10 @@ def _properties(
     return properties
 
 
-def _meta_block(entries: dict[bytes, bytes]) -> bytes:
-    """Return a block of names and values, in which each entry is a restart point."""
-    out, restarts = bytearray(), b""
-    for name, value in sorted(entries.items()):
-        restarts += len(out).to_bytes(4, "little")
-        out += varint(0) + varint(len(name)) + varint(len(value)) + name + value
-    return bytes(out) + restarts + len(entries).to_bytes(4, "little")
-
-
 def _footer(table: SortedTable, metaindex: tuple[int, int], index: tuple[int, int]) -> bytes:
     with table.stream.open() as f:
         old = bytes(f.read_at(table.stream.size_bytes - FOOTER_BYTES, FOOTER_BYTES))
-    places = b"".join(map(varint, (*metaindex, *index))).ljust(40, b"\0")
+    places = footer_places(metaindex, index)
     # Version 0 has neither the kind of checksums nor a version.
     return places + OLD_MAGIC if old.endswith(OLD_MAGIC) else old[:1] + places + old[41:]
 

@@ -16,8 +16,10 @@ import os
 import struct
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final, TypeAlias
 from weakref import WeakValueDictionary
 
@@ -253,6 +255,12 @@ class ClassPath:
         return sorted(
             n for n, parents in self._parents.items() if any(p.startswith(prefix) for p in _names_in(parents))
         )
+
+    @cached_property
+    def homonyms(self) -> frozenset[str]:
+        """The names without packages that several classes have."""
+        counts = Counter(name.rpartition(".")[2] for name in self._at)
+        return frozenset(name for name, count in counts.items() if count > 1)
 
     def subclasses(self, name: str) -> list[str]:
         """Return all direct and indirect subclasses of a class, or implementations of an interface."""

@@ -21,7 +21,7 @@ from statetool.java.classes.class_path import ClassPath
 from statetool.java.classes.code_text import code_text, constant_text
 from statetool.java.classes.signatures import GenericType, class_signature, parse_parameters
 from statetool.java.classes.type_extraction import extract_argument, extract_generic
-from statetool.types.flink_calls import COMPUTED, LAMBDA, FlinkCall
+from statetool.types.flink_calls import COMPUTED, LAMBDA, OF_TYPES, FlinkCall
 from statetool.types.type_information import TypeInformation, kryo
 from statetool.types.type_names import basic_type
 
@@ -58,6 +58,9 @@ _OF_LAMBDA: Final = 2
 _TUPLE: Final = "org.apache.flink.api.java.tuple.Tuple"
 _LDC: Final = (0x12, 0x13)
 _ANEWARRAY: Final = 0xBD
+_AASTORE: Final = 0x53
+#: An array without elements.
+_ARRAY: Final = "[]"
 #: Pushes of indexes, duplicates, stores into an array, and new objects: what stands between the types of a call.
 _NEUTRAL: Final = (*range(0x02, 0x12), 0x53, 0x59, 0xBB)
 _MOST_CLASSES: Final = 20_000
@@ -107,7 +110,7 @@ def _calls_of(class_path: ClassPath, cls: ClassFile, method: Member) -> Iterator
                 _, before = outer.pop()
                 if not is_flink:
                     hint = _hint(class_path, called.owner)
-                    pushed = [*before, hint] if hint else [*before, _simple(called.owner), *pushed]
+                    pushed = [*before, hint] if hint else [*before, _named(class_path, called.owner), *pushed]
                 elif called.owner.endswith(_TYPES):
                     pushed = [*before, f"{_simple(called.owner)}({', '.join(pushed)})"]
                 else:
@@ -127,16 +130,32 @@ def _calls_of(class_path: ClassPath, cls: ClassFile, method: Member) -> Iterator
                 pushed.append(f"{_simple(called.owner)}.{called.name}")
             else:
                 pushed.append(COMPUTED)
+        elif operation == _ANEWARRAY:
+            pushed[-1:] = [_ARRAY]  # instead of its length
+        elif operation == _AASTORE and _store(pushed):
+            pass
         elif operation in _STORES or operation in (_PUTFIELD, _PUTSTATIC):
             pushed = []
         elif (argument := _argument(cls, operation, operands)) is not None:
             pushed.append(argument)
 
 
+def _store(pushed: list[str]) -> bool:
+    """Put an element into the array that code is filling. Return False if there is none."""
+    # An array behind which only an element or its index stands is that element.
+    at = next((n for n in range(len(pushed) - 3, -1, -1) if pushed[n].startswith(_ARRAY[0])), None)
+    if at is None:
+        return False
+    elements, value = pushed[at][1:-1], pushed[at + 2 :]
+    text = value[0] if len(value) == 1 else COMPUTED
+    pushed[at:] = [f"[{elements}, {text}]" if elements else f"[{text}]"]
+    return True
+
+
 def _names_type(text: str) -> bool:
     return (
         text.endswith(".class")
-        or text.startswith(("Types.", "TypeInformation.", _HINT_TEXT))
+        or text.startswith(("Types.", "TypeInformation.", _HINT_TEXT, "[Types."))
         or basic_type(text) is not None
         or text.partition("(")[0].endswith(_TYPES)
     )
@@ -178,7 +197,13 @@ def _lambda(cls: ClassFile, index: int) -> str:
     body = next((m for m in cls.methods if (m.name, m.descriptor) == (target.name, target.descriptor)), None)
     if target.owner != cls.name or body is None or not body.access & SYNTHETIC:
         return f"{_simple(target.owner)}::{target.name}"
-    return f"{LAMBDA} {hashlib.sha256(code_text(cls, body).encode()).hexdigest()[:_DIGITS]}"
+    types = cls.constants.method_type(linked.arguments[_OF_LAMBDA]) if len(linked.arguments) > _OF_LAMBDA else ""
+    return f"{LAMBDA} {hashlib.sha256(code_text(cls, body).encode()).hexdigest()[:_DIGITS]}{OF_TYPES}{types}"
+
+
+def _named(class_path: ClassPath, name: str) -> str:
+    """Return the name of a class of the job: without its package, unless another class has that name, too."""
+    return name if _simple(name) in class_path.homonyms else _simple(name)
 
 
 def _simple(name: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Final, Literal
 
 from statetool.errors import SnapshotNotFoundError, UnsupportedError
@@ -197,6 +197,11 @@ class JarClasses(ClassSource):
             return ()
         others = other._opened("").checksums()
         return tuple(sorted(n for n, checksum in self._opened("").checksums().items() if others.get(n) != checksum))
+
+    def texts(self, names: Collection[str]) -> frozenset[str]:
+        path = self._opened("")
+        classes = (path.read(name) for name in names)
+        return frozenset(text for cls in classes if cls is not None for text in cls.constants.strings())
 
     def has_same_code(self, name: str, other: ClassSource) -> bool:
         if not isinstance(other, JarClasses) or not self.has(name):

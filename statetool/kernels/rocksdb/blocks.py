@@ -336,7 +336,7 @@ def decode_index(data, start, end, tagged, delta, keys, key, key_end, offset, si
 
 
 @inlined
-def _put_varint(value, out, o):
+def put_varint(value, out, o):
     """Write a varint at ``o``, and return the position after it."""
     while value >= 0x80:
         out[o] = value & 0x7F | 0x80
@@ -347,7 +347,7 @@ def _put_varint(value, out, o):
 
 
 @inlined
-def _put_u4(value, out, o):
+def put_u4(value, out, o):
     """Write a little-endian unsigned 32-bit number at ``o``, and return the position after it."""
     for k in range(4):
         out[o + k] = value >> 8 * k & 0xFF
@@ -397,16 +397,16 @@ def encode_block(keys, key, key_end, data, value, value_end, interval, restarts,
             most = min(size, key_end[i - 1] + 8 - key[i - 1])
             while shared < most and keys[key[i] + shared] == keys[key[i - 1] + shared]:
                 shared += 1
-        o = _put_varint(shared, out, o)
-        o = _put_varint(size - shared, out, o)
-        o = _put_varint(value_end[i] - value[i], out, o)
+        o = put_varint(shared, out, o)
+        o = put_varint(size - shared, out, o)
+        o = put_varint(value_end[i] - value[i], out, o)
         copy_bytes(keys, key[i] + shared, size - shared, out, o)
         o += size - shared
         copy_bytes(data, value[i], value_end[i] - value[i], out, o)
         o += value_end[i] - value[i]
     for i in range(count):
-        o = _put_u4(restarts[i], out, o)
-    return _put_u4(count, out, o)
+        o = put_u4(restarts[i], out, o)
+    return put_u4(count, out, o)
 
 
 @jit
@@ -436,12 +436,12 @@ def encode_index(keys, key, key_end, tail, delta, offset, size, restarts, out):
     for i in range(n):
         restarts[i] = o
         length = key_end[i] + tail - key[i]
-        o = _put_varint(np.int64(0), out, o)
-        o = _put_varint(length, out, o)
+        o = put_varint(np.int64(0), out, o)
+        o = put_varint(length, out, o)
         if delta == 0:
-            o = _put_varint(_varint_size(offset[i]) + _varint_size(size[i]), out, o)
+            o = put_varint(_varint_size(offset[i]) + _varint_size(size[i]), out, o)
         copy_bytes(keys, key[i], length, out, o)
-        o = _put_varint(size[i], out, _put_varint(offset[i], out, o + length))
+        o = put_varint(size[i], out, put_varint(offset[i], out, o + length))
     for i in range(n):
-        o = _put_u4(restarts[i], out, o)
-    return _put_u4(np.int64(n), out, o)
+        o = put_u4(restarts[i], out, o)
+    return put_u4(np.int64(n), out, o)

@@ -227,6 +227,17 @@ def _of_block(data, start, end, kind, tables, secret, acc):
 
 
 @jit
+def _seal(data, sizes, kind, tables, secret, acc):
+    start = np.int64(0)
+    for i in range(sizes.shape[0]):
+        end = start + sizes[i]
+        checksum = _of_block(data, start, end, kind, tables, secret, acc)
+        for k in range(4):
+            data[end + 1 + k] = checksum >> np.uint64(8 * k) & np.uint64(0xFF)
+        start = end + 5
+
+
+@jit
 def _first_bad(data, starts, ends, kind, tables, secret, acc):
     for i in range(starts.shape[0]):
         if _of_block(data, starts[i], ends[i], kind, tables, secret, acc) & _LOW != _u4(data, ends[i] + 1):
@@ -243,6 +254,16 @@ def first_bad_block(
     ``kind`` is :data:`CRC32C` or :data:`XXH3`.
     """
     return int(_first_bad(data, starts, ends, kind, _TABLES, _SECRET, np.empty(8, dtype=np.uint64)))
+
+
+def seal(blocks: bytes, sizes: list[int], kind: int) -> memoryview:
+    """Return blocks with their checksums: each is followed by its compression byte and four bytes of room for the checksum.
+
+    ``kind`` as for :func:`first_bad_block`.
+    """
+    data = np.frombuffer(bytearray(blocks), dtype=np.uint8)
+    _seal(data, np.array(sizes, dtype=np.int64), kind, _TABLES, _SECRET, np.empty(8, dtype=np.uint64))
+    return data.data
 
 
 def checksum_of_block(block: bytes, kind: int) -> int:

@@ -10,12 +10,12 @@ import pyarrow as pa
 
 from statetool.columns.arrays import as_numpy, is_valid
 from statetool.columns.coerce import coerce, with_companion
-from statetool.columns.companions import PRESENT, SCALE, has_scales, with_scales
-from statetool.columns.types import COMPANION
+from statetool.columns.types import COMPANION, PRESENT, SCALE, has_scales
 from statetool.columns.values import StateLayout
 from statetool.errors import EncodeError, StatetoolError
 from statetool.kernels.core.arrays import Mask
 from statetool.saving.bootstrap.recipe import RowEncoder, StateColumn
+from statetool.saving.bootstrap.scales import with_scales
 from statetool.serializers.core.base import Serializer
 from statetool.serializers.typeutils.row import KIND_FIELD, RowSerializer
 from statetool.types import LogicalType, Scalar, StructType, TimestampType, TtlType

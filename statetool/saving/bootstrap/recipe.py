@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from statetool.columns.companions import PRESENT, SCALE
-from statetool.columns.types import COMPANION
+from statetool.columns.types import COMPANION, PRESENT, SCALE
 from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.keyed.naming import named_header, named_state
 from statetool.formats.operator_state import OperatorHeader

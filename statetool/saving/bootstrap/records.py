@@ -16,11 +16,11 @@ import pyarrow.compute as pc
 
 from statetool.columns.arrays import as_arrow, as_numpy, is_valid
 from statetool.columns.coerce import coerce, list_parts, map_parts
-from statetool.columns.companions import has_scales
 from statetool.columns.encode import encode_column, first_failing, measure, measure_key
 from statetool.columns.pieces import Chain, Constant, Encoded, Flagged, Integers, Joined, Markers, Piece, Ranges, pack
 from statetool.columns.take import row_sizes
 from statetool.columns.to_plain import arrow_to_plain
+from statetool.columns.types import has_scales
 from statetool.columns.values import StateLayout
 from statetool.errors import EncodeError, StatetoolError, UnsupportedError
 from statetool.formats.keyed.entries import EntryBatch

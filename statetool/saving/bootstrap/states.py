@@ -8,9 +8,9 @@ from typing import Final
 
 import pyarrow as pa
 
-from statetool.columns.companions import PRESENT, SCALE, has_scales, shows_scales, unscaled_part
+from statetool.columns.companions import shows_scales
 from statetool.columns.infer import complete_state, infer_namespace, infer_state, infer_type
-from statetool.columns.types import COMPANION
+from statetool.columns.types import COMPANION, PRESENT, SCALE, has_scales
 from statetool.columns.values import StateLayout
 from statetool.errors import OptionError, StatetoolError, UnknownNameError, suggest
 from statetool.formats.keyed.header import KeyedHeader
@@ -28,6 +28,7 @@ from statetool.java.declaring.states import (
 )
 from statetool.java.hashing.possible_keys import check_key_type
 from statetool.saving.bootstrap.model import SERVICE_COLUMNS, KeyedBootstrap, TableSchema, need
+from statetool.saving.bootstrap.scales import unscaled_part
 from statetool.serializers.core.base import Serializer
 from statetool.serializers.core.snapshot import write_proxied
 from statetool.serializers.typeutils.row import RowSerializer

@@ -27,9 +27,9 @@ from statetool.kernels.core.arrays import Int64s
 from statetool.kernels.entries.order import merge_edits
 from statetool.saving.publish import Staging
 from statetool.saving.streams.filtered import copy_group
-from statetool.saving.streams.gather import Gatherer, Piece, align, write_pieces
+from statetool.saving.streams.gather import Gatherer, align
 from statetool.saving.streams.keyed import CarriedEntries, KeyedStreams
-from statetool.saving.streams.output import KeyedStreamWriter, NewStream, UnshuffledStreams
+from statetool.saving.streams.output import KeyedStreamWriter, NewStream, Piece, UnshuffledStreams
 from statetool.saving.streams.runs import PRESENCE, Segments, Spill, deal_run, pack_run
 
 #: Stored bytes of both snapshots that are compared at once. A larger key group is compared alone.
@@ -99,7 +99,7 @@ class CatchUpStreams(UnshuffledStreams):
                     for number in numbers:
                         of_migrated, group = stored.get(number, (None, None))
                         if of_migrated is None or group is None or len(changes.of(number)):
-                            write_pieces(writer, number, changes.apply(number, of_migrated), self.streams.prefix)
+                            writer.add_pieces(number, changes.apply(number, of_migrated), self.streams.prefix)
                             continue
                         with writer.stored_group(number) as append:
                             copy_group(opened[of_migrated.stream].read_at, group, append)

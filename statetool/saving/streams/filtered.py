@@ -18,8 +18,7 @@ from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.keyed.ranges import KeyGroupRange
 from statetool.saving.publish import Staging
 from statetool.saving.streams.filters import EntryFilter, added_batch
-from statetool.saving.streams.gather import Piece, write_pieces
-from statetool.saving.streams.output import KeyedStreamWriter, NewStream, StreamOutput, UnshuffledStreams, Write
+from statetool.saving.streams.output import KeyedStreamWriter, NewStream, Piece, StreamOutput, UnshuffledStreams, Write
 from statetool.saving.streams.runs import order_of_keys, pack_run
 from statetool.snapshot.operator import OperatorInventory
 from statetool.types.declared import NOTHING_DECLARED, TypeContext
@@ -76,7 +75,7 @@ class FilteredStreams(UnshuffledStreams):
                     if self.filter.removes(group.number):
                         continue
                     if self._changes(stored, header, group):
-                        write_pieces(writer, group.number, self._pieces(stored, header, group), stored.prefix)
+                        writer.add_pieces(group.number, self._pieces(stored, header, group), stored.prefix)
                     else:
                         with writer.stored_group(group.number) as append:
                             copy_group(f.read_at, group, append)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from statetool.formats.keyed.entries import EntryBatch, concat
 from statetool.kernels.core.arrays import Int64s
 from statetool.kernels.entries.deal import mark_equal
 from statetool.kernels.entries.order import find_parts, key_heads
-from statetool.saving.streams.output import GroupJoiner, KeyedStreamWriter
+from statetool.saving.streams.output import GroupWriter
 from statetool.saving.streams.runs import (
     INDEX_BYTES,
     PRESENCE,
@@ -50,28 +50,6 @@ _SEGMENT_BYTES: Final = 16 << 10
 #: Parts on local disk are numbered in the place of key groups, by two bytes.
 _PART_PREFIX: Final = 2
 _MOST_PARTS: Final = 1 << 15
-#: Part of a key group: packed entries, and the batch and order that select them.
-Piece: TypeAlias = "tuple[PackedRun, EntryBatch, Int64s]"
-
-
-def write_pieces(writer: KeyedStreamWriter, number: int, pieces: Iterator[Piece], prefix: int) -> None:
-    """Append a key group given in pieces; an empty one is omitted.
-
-    Parameters
-    ----------
-    prefix
-        Bytes of the key-group prefix of each key.
-    """
-    pieces = (piece for piece in pieces if len(piece[2]))
-    first = next(pieces, None)
-    if first is None:
-        return
-    with writer.group(number) as append:
-        joiner = GroupJoiner(append, prefix)
-        joiner.add(*first)
-        for piece in pieces:
-            joiner.add(*piece)
-        joiner.finish()
 
 
 class Gatherer:
@@ -98,8 +76,8 @@ class Gatherer:
         self.prefix, self.lists, self.duplicate = prefix, tuple(lists), duplicate
         self.memory_bytes = memory_bytes
 
-    def write(self, writer: KeyedStreamWriter, segments: Segments) -> None:
-        """Append all key groups to a stream.
+    def write(self, writer: GroupWriter, segments: Segments) -> None:
+        """Append all key groups.
 
         Raises
         ------
@@ -109,7 +87,7 @@ class Gatherer:
         for portion in self.steps(segments):
             first, last = int(portion.numbers[0]), int(portion.numbers[-1])
             if first == last and portion.size_bytes > self.memory_bytes:
-                write_pieces(writer, first, (self.settled(*b) for b in self.ordered(portion)), self.prefix)
+                writer.add_pieces(first, (self.settled(*b) for b in self.ordered(portion)), self.prefix)
                 continue
             run = portion.load()
             batch = run.entries(self.prefix)

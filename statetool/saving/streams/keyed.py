@@ -25,7 +25,8 @@ from statetool.saving.publish import Staging
 from statetool.saving.streams.conversion import StateConversion
 from statetool.saving.streams.filters import AddedEntry, EntryFilter, added_batch
 from statetool.saving.streams.gather import Gatherer
-from statetool.saving.streams.output import KeyedStreamWriter, NewStream, StreamOutput
+from statetool.saving.streams.native import NativeForm
+from statetool.saving.streams.output import GroupWriter, KeyedStreamWriter, NewStream, StreamOutput
 from statetool.saving.streams.runs import PackedRun, Segments, entry_batch
 from statetool.serializers.core.base import Serializer
 from statetool.types.declared import NOTHING_DECLARED, TypeContext
@@ -213,6 +214,8 @@ class KeyedStreams:
         Whether entries come from tables, in which case a duplicate key is an error in the input.
     label
         Part of the names of the streams.
+    native
+        The native form of the state, ``None`` for canonical streams.
     """
 
     operator: str
@@ -224,6 +227,7 @@ class KeyedStreams:
     from_tables: bool = False
     types: TypeContext = NOTHING_DECLARED
     label: str = "keyed"
+    native: NativeForm | None = None
 
     @property
     def parsed(self) -> KeyedHeader:
@@ -274,17 +278,26 @@ class KeyedStreams:
         """
         gatherer = self.gatherer(memory_bytes)
 
-        def fill(writer: KeyedStreamWriter) -> None:
+        def fill(writer: GroupWriter) -> None:
             for portion in portions:
                 if isinstance(portion, PackedRun):
                     writer.add_groups(portion)
                 else:
                     gatherer.write(writer, portion)
 
-        return self.write_with(fill, subtask, staging)
+        if self.native is None:
+            return self.write_with(fill, subtask, staging)
+        groups = self.numbers(subtask)
+        try:
+            handle, files = self.native.write(
+                fill, self.parsed, self.header, groups, self.prefix, staging, self.inline_bytes
+            )
+        except StatetoolError as error:
+            raise error.at(operator=self.operator) from error.__cause__
+        return NewStream(subtask=subtask, handle=handle, files=files)
 
     def write_with(self, fill: Callable[[KeyedStreamWriter], None], subtask: int, staging: Staging) -> NewStream:
-        """Write the stream of one subtask by a function that appends its key groups."""
+        """Write the canonical stream of one subtask by a function that appends its key groups."""
         groups, compressed = self.numbers(subtask), self.parsed.compressed
         try:
             with StreamOutput(staging, self.label, inline_bytes=self.inline_bytes) as out:

@@ -8,11 +8,11 @@ from __future__ import annotations
 import sys
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 import numpy as np
 
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from statetool.saving.streams.runs import PackedRun
 
 Write: TypeAlias = Callable[[bytes | bytearray | memoryview], object]
+#: Part of a key group: packed entries, and the batch and order that select them.
+Piece: TypeAlias = "tuple[PackedRun, EntryBatch, Int64s]"
 _BUFFER_BYTES: Final = 4 << 20
 _LENGTH_BYTES: Final = 4
 
@@ -88,10 +90,13 @@ class StreamOutput:
     ----------
     inline_bytes
         Streams with fewer bytes are stored inline, without a file.
+    buffer_bytes
+        Bytes that are written at once.
     """
 
-    def __init__(self, staging: Staging, label: str, *, inline_bytes: int) -> None:
+    def __init__(self, staging: Staging, label: str, *, inline_bytes: int, buffer_bytes: int = _BUFFER_BYTES) -> None:
         self._staging, self._label, self._inline_bytes = staging, label, inline_bytes
+        self._most = max(buffer_bytes, inline_bytes)
         self._stack = ExitStack()
         self._buffer = bytearray()
         self._file: StagedOutput | None = None
@@ -112,12 +117,11 @@ class StreamOutput:
     def write(self, data: bytes | bytearray | memoryview) -> None:
         """Append bytes."""
         self.size_bytes += len(data)
-        most = max(_BUFFER_BYTES, self._inline_bytes)
-        if len(data) >= most:
+        if len(data) >= self._most:
             self._flush(data)
             return
         self._buffer += data
-        if len(self._buffer) >= most:
+        if len(self._buffer) >= self._most:
             self._flush()
 
     def _flush(self, more: bytes | bytearray | memoryview = b"") -> None:
@@ -140,6 +144,24 @@ class StreamOutput:
             return RelativeFileHandle(path=file.name, size_bytes=file.size_bytes)
         # When Flink redistributes operator state, it treats two handles with the same name as one.
         return ByteStreamHandle(name=f"{self._label}-{uuid.uuid4()}", data=bytes(self._buffer))
+
+
+class GroupWriter(Protocol):
+    """Writer of the key groups of one subtask, in ascending order."""
+
+    def add_groups(self, run: PackedRun) -> None:
+        """Append key groups, one segment each, with higher numbers than the previous ones."""
+        ...
+
+    def add_pieces(self, number: int, pieces: Iterable[Piece], prefix: int) -> None:
+        """Append a key group given in sorted pieces; an empty one is omitted.
+
+        Parameters
+        ----------
+        prefix
+            Bytes of the key-group prefix of each key.
+        """
+        ...
 
 
 class KeyedStreamWriter:
@@ -181,6 +203,19 @@ class KeyedStreamWriter:
         elif len(run.numbers):
             self.offsets[run.numbers - self._groups.start] = self._size + run.starts[:-1]
             self._append(run.data.data)
+
+    def add_pieces(self, number: int, pieces: Iterable[Piece], prefix: int) -> None:
+        """Append a key group given in sorted pieces; as :meth:`GroupWriter.add_pieces`."""
+        pieces = (piece for piece in pieces if len(piece[2]))
+        first = next(pieces, None)
+        if first is None:
+            return
+        with self.group(number) as append:
+            joiner = GroupJoiner(append, prefix)
+            joiner.add(*first)
+            for piece in pieces:
+                joiner.add(*piece)
+            joiner.finish()
 
     @contextmanager
     def group(self, number: int) -> Iterator[Write]:

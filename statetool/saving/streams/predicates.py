@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from statetool.columns.companions import column_arrays, column_fields
+from statetool.columns.types import table_column
 from statetool.columns.values import decode_framed
 from statetool.errors import OptionError
 from statetool.formats.keyed.distinct import distinct
@@ -73,14 +73,14 @@ def is_key_predicate(where: str, key: Serializer) -> bool:
     """
     if {name.lower() for name in names_in(where)} - {"key"}:
         return False
-    check_columns(pa.schema(column_fields("key", key.logical, OPTIONS)), where)
+    check_columns(pa.schema(table_column(key.logical, OPTIONS).fields("key")), where)
     return True
 
 
 def key_columns(key: Serializer, decoded: pa.Array) -> pa.Table:
     """Return decoded keys as the columns that tables show: ``key``, and beside it for example the nanoseconds of a timestamp."""
-    schema = pa.schema(column_fields("key", key.logical, OPTIONS))
-    return pa.Table.from_arrays(column_arrays(decoded, key.logical, OPTIONS), schema=schema)
+    column = table_column(key.logical, OPTIONS)
+    return pa.Table.from_arrays(column.arrays(decoded), schema=pa.schema(column.fields("key")))
 
 
 def check_columns(schema: pa.Schema, where: str) -> None:

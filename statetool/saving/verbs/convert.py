@@ -1,4 +1,4 @@
-"""Plan the conversion of any readable snapshot to a self-contained canonical savepoint; key groups and subtasks stay."""
+"""Plan the conversion of any readable snapshot to a self-contained savepoint, canonical or native; key groups and subtasks stay."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from statetool.formats.metadata.handles import streams_of
-from statetool.saving.composition import OperatorChange
+from statetool.saving.composition import KeyedForm, OperatorChange
 from statetool.snapshot.inventory import Inventory
 from statetool.types.operators import OperatorRecord
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConvertRow(OperatorRecord):
-    """One operator. ``keyed_state`` is ``rewritten`` (from a backend's native format, or as state of another API), ``copied`` or ``none``."""
+    """One operator. ``keyed_state`` is ``rewritten`` (in another form, or as state of another API), ``copied`` or ``none``."""
 
     operator_id: str
     keyed_state: str
@@ -33,7 +33,9 @@ class ConvertPlan:
 
 
 def plan_convert(
-    inventory: Inventory, conversions: Mapping[str, Mapping[str, StateConversion]] | None = None
+    inventory: Inventory,
+    conversions: Mapping[str, Mapping[str, StateConversion]] | None = None,
+    form: KeyedForm = "canonical",
 ) -> ConvertPlan:
     """Plan a conversion without reading entries.
 
@@ -41,22 +43,27 @@ def plan_convert(
     ----------
     conversions
         Conversions of keyed states, by operator id and state.
+    form
+        The form of keyed state. All databases are written again.
     """
     rows, changes = [], {}
     for operator in inventory.operators.values():
         state = operator.state
         handles = [s.managed_keyed for s in state.subtasks if s.managed_keyed is not None]
-        native = not all(stored.canonical for stored in operator.keyed.managed)
+        if form == "canonical":
+            differs = not all(stored.canonical for stored in operator.keyed.managed)
+        else:
+            differs = bool(operator.keyed.managed)
         converted = (conversions or {}).get(state.operator_id, {})
-        if native or converted:
-            changes[state.operator_id] = OperatorChange(canonical=True, conversions=converted)
+        if differs or converted:
+            changes[state.operator_id] = OperatorChange(form=form, conversions=converted)
         elif operator.elements.are_unflushed:
             changes[state.operator_id] = OperatorChange()
         rows.append(
             ConvertRow(
                 operator=operator.label,
                 operator_id=state.operator_id,
-                keyed_state="rewritten" if native or converted else "copied" if handles else "none",
+                keyed_state="rewritten" if differs or converted else "copied" if handles else "none",
                 size_bytes=sum(p.size_bytes for h in handles for p in streams_of(h)),
             )
         )

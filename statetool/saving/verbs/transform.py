@@ -11,8 +11,9 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from statetool.columns.companions import SCALE, column_of_companion, needs_companion
+from statetool.columns.companions import column_of_companion, needs_companion
 from statetool.columns.infer import infer_state, infer_type
+from statetool.columns.types import SCALE
 from statetool.columns.values import StateLayout
 from statetool.errors import OptionError
 from statetool.formats.state_meta import StateMetaInfo

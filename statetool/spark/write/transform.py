@@ -10,8 +10,8 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
-from statetool.columns.companions import PRESENT, SCALE, SUFFIXES, state_of_companion
-from statetool.columns.types import COMPANION
+from statetool.columns.companions import SUFFIXES, state_of_companion
+from statetool.columns.types import COMPANION, PRESENT, SCALE
 from statetool.errors import OptionError, UnknownNameError, suggest
 from statetool.saving.verbs.key_choice import no_key_fulfills
 from statetool.saving.verbs.transform import has_ttl, states_without_namespace

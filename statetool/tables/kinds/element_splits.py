@@ -11,8 +11,9 @@ from statetool.formats.keyed.ranges import even_batches_of
 from statetool.formats.keyed.subclasses import may_differ
 from statetool.formats.stream import Stream
 from statetool.snapshot.operator import OperatorInventory
+from statetool.tables.kinds.elements import ElementSplit
+from statetool.tables.kinds.in_flight import InFlightSplit
 from statetool.tables.kinds.kind import ElementKind, TableSpec
-from statetool.tables.splits import ElementSplit, InFlightSplit
 
 
 class _Element(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from typing import Final
@@ -22,18 +23,53 @@ from statetool.formats.keyed.naming import named_state
 from statetool.formats.keyed.subclasses import learn_states
 from statetool.formats.operator_state import OperatorHeader, read_header_before, read_operator_header
 from statetool.formats.state_meta import StateMetaInfo
-from statetool.formats.stream import OpenStream
+from statetool.formats.stream import OpenStream, Stream
 from statetool.io.cursor import Cursor
 from statetool.kernels.core.arrays import Bytes, Int64s
 from statetool.serializers.core.base import Serializer, blame
 from statetool.serializers.core.opaque import OpaqueSerializer
 from statetool.serializers.value_ends import undescribed_error
 from statetool.tables.kinds.keyed import UNDECODED, UNDECODED_TYPE, Columns, Undecoded, raw_column
-from statetool.tables.splits import ElementSplit
-from statetool.types import LogicalType
+from statetool.tables.kinds.kind import ElementKind
+from statetool.tables.splits import Split, TableRows
+from statetool.types import LogicalType, Scalar
+from statetool.types.declared import TypeContext
 from statetool.types.options import ReadOptions
 
 _WINDOW_BYTES: Final = 8 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ElementSplit(Split):
+    """Some elements of one operator state of one subtask. ``starts`` and ``ends`` are their bounds in the stream.
+
+    The first ``header_bytes`` of the stream hold its header. ``descriptions`` are headers (bytes and offset) that describe subclasses
+    that some subtasks do not know.
+    """
+
+    kind: ElementKind
+    stream: Stream
+    header_bytes: int
+    starts: tuple[int, ...]
+    ends: tuple[int, ...]
+    subtask: int
+    types: TypeContext
+    descriptions: tuple[tuple[bytes, int], ...]
+
+    @property
+    def file(self) -> str:
+        return self.stream.file
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(self.ends) - sum(self.starts)
+
+    def rows(self, *, reads_on: bool) -> Iterator[TableRows]:
+        for n, columns in element_rows(self):
+            shown = self.kind.rows(columns, self.spec.options)
+            if self.spec.subtask_column:
+                shown = [*shown, ("subtask", Scalar("int32"), as_arrow(np.full(n, self.subtask, dtype=np.int32)))]
+            yield n, shown
 
 
 def element_serializer(meta: StateMetaInfo) -> Serializer:

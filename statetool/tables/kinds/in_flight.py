@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -15,18 +15,42 @@ from statetool.columns.types import struct_columns
 from statetool.columns.values import check_filled
 from statetool.errors import StatetoolError
 from statetool.formats.channel_state import Channel, Records, read_buffers, read_records
+from statetool.formats.stream import Stream
 from statetool.io.cursor import Cursor
 from statetool.serializers.core.base import Serializer
 from statetool.serializers.streaming import StreamElementSerializer
 from statetool.serializers.table import snapshot_reader
 from statetool.tables.kinds.keyed import Columns
-from statetool.tables.splits import InFlightSplit
+from statetool.tables.splits import Split, TableRows
 from statetool.types import LogicalType, Scalar, StructType
+from statetool.types.declared import TypeContext
 from statetool.types.options import ReadOptions
 
 _BATCH_BYTES: Final = 8 << 20
 _PLACE: Final = ("subtask", "gate", "channel")
 PART: Final = "part"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InFlightSplit(Split):
+    """Channels of one subtask with buffers in one stream. ``record`` is the serializer snapshot of the records."""
+
+    stream: Stream
+    channels: tuple[Channel, ...]
+    record: bytes
+    subtask: int
+    types: TypeContext
+
+    @property
+    def file(self) -> str:
+        return self.stream.file
+
+    @property
+    def size_bytes(self) -> int:
+        return self.stream.size_bytes
+
+    def rows(self, *, reads_on: bool) -> Iterator[TableRows]:
+        return in_flight_rows(self)
 
 
 def element_serializer(record: Serializer) -> StreamElementSerializer:

@@ -18,7 +18,6 @@ import pyarrow as pa
 
 from statetool.columns.arrays import as_arrow, bitmap, is_valid, offsets_of, spread_values
 from statetool.columns.batches import row_runs
-from statetool.columns.companions import column_arrays, column_fields
 from statetool.columns.decode import decode_column
 from statetool.columns.types import arrow_type, struct_columns
 from statetool.columns.values import (
@@ -437,15 +436,6 @@ def _order_of(rows: Int64s, n: int, entries: EntryBatch) -> tuple[Int64s | slice
         duplicate = int(np.flatnonzero(entry_of_row[rows] != np.arange(len(rows)))[0])
         raise DecodeError("one key has two entries of a state that holds one").at(offset=int(entries.key[duplicate]))
     return order, valid
-
-
-def flatten(columns: Columns, options: ReadOptions) -> tuple[list[pa.Array], list[pa.Field]]:
-    """Return the arrays and fields of columns, each followed by its companions."""
-    arrays, fields = [], []
-    for name, logical, array in columns:
-        arrays += column_arrays(array, logical, options)
-        fields += column_fields(name, logical, options)
-    return arrays, fields
 
 
 def _filter(

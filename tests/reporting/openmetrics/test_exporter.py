@@ -8,14 +8,11 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 from collections import Counter
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -30,6 +27,7 @@ from statetool.reporting.openmetrics.server import serving
 from statetool.reporting.openmetrics.targets import targets_of
 from statetool.snapshot.inventory import Inventory
 from tests.support.metrics import Metrics
+from tests.support.patience import eventually
 from tests.support.servers.flink_rest import flink_rest
 from tests.support.servers.object_store import object_store
 from tests.support.zoo import ZOO
@@ -251,23 +249,16 @@ def test_the_command_serves_new_checkpoints_until_interrupted(tmp_path: Path) ->
             assert Metrics(before).value("job_readable") == 1
             # Files appear and disappear at once, as the command may look at any time.
             (aside / JOBS[1]).rename(root / JOBS[1])
-            wait(lambda: len(Metrics(get(url)[2]).values("job_readable", "job_id")) == 2)
+            eventually(lambda: len(Metrics(get(url)[2]).values("job_readable", "job_id")) == 2)
             root.rename(tmp_path / "gone")
             # A look in the middle of this finds no checkpoint, which is printed, too.
             assert any("does not exist" in line for line in iter(process.stderr.readline, ""))
-            wait(lambda: set(Metrics(get(url)[2]).values("job_readable", "job_id").values()) == {0})
+            eventually(lambda: set(Metrics(get(url)[2]).values("job_readable", "job_id").values()) == {0})
             process.send_signal(signal.SIGINT)
             assert process.wait(300) == 130
             assert process.stderr.read() == "interrupted\n"  # the error was printed once
         finally:
             process.kill()
-
-
-def wait(holds: Callable[[], Any]) -> None:
-    end = time.monotonic() + 300
-    while not holds():
-        assert time.monotonic() < end, "waited too long"
-        time.sleep(0.1)
 
 
 def test_counts_of_events_are_complete() -> None:

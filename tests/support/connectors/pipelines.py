@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 import statetool
-from statetool.api.write.rewrite import RewriteOptions
+from statetool.api.write.options import WriteOptions
 from statetool.saving.composition import OperatorChange
 from tests.support.connectors.written import written_states
 
@@ -29,7 +29,7 @@ def pipeline(folder: Path, coordinator: bytes | None = None) -> statetool.Savepo
             uid, statetool.bootstrap_list_state("numbers", numbers, type="BIGINT"), parallelism=1
         )
     writer.write(str(folder / "base"))
-    options = RewriteOptions(uids=["schemas", "others"])
+    options = WriteOptions(uids=["schemas", "others"])
     inventory = options.open(str(folder / "base"), str(folder / "pipeline"))
     options.write(inventory, str(folder / "pipeline"), changes={"schemas": OperatorChange(coordinator=coordinator)})
     return statetool.load(str(folder / "pipeline"), uids=["schemas", "others"])

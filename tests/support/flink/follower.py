@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import statetool
+from tests.support.patience import PATIENCE_S, eventually
 
-_SECONDS = 900
 #: With no time between polls, an idle stream would list its directory all the time, beside the job that it follows.
 POLLING: Final = "200 milliseconds"
 
@@ -58,16 +58,19 @@ class Follower:
 
     def wait_for(self, number: int) -> None:
         """Wait until a checkpoint was read."""
-        end = time.monotonic() + _SECONDS
-        while not self._has(number):
+
+        def is_read() -> bool:
+            if self._has(number):
+                return True
             assert self._process.poll() is None, self._log.read_text()[-6000:]
-            assert time.monotonic() < end, self._log.read_text()[-6000:]
-            time.sleep(0.05)
+            return False
+
+        eventually(is_read, describe=lambda: self._log.read_text()[-6000:])
 
     def stop(self) -> None:
         """End the query gracefully."""
         self._stop.touch()
-        assert self._process.wait(_SECONDS) == 0, self._log.read_text()[-6000:]
+        assert self._process.wait(PATIENCE_S) == 0, self._log.read_text()[-6000:]
 
     def kill(self) -> None:
         """Kill the whole process at once."""

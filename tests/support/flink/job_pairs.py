@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import statetool as st
+from statetool.compatibility.verdicts import Check
 from statetool.formats.operator_id import operator_id_for_uid
 from tests.support.compile import make_jar
 from tests.support.corpora.archives import unpack
@@ -129,7 +130,7 @@ def _pairs() -> Iterator[JobPair]:
         for source in sorted((HERE / folder).iterdir()):
             topic = source.stem
             for name, base in re.findall(r"^(?:final )?class (\w+) extends (\w+)", source.read_text(), re.MULTILINE):
-                if base in ("Job", "PatternJob", "WindowedJob", "FlightJob", "ScalaJob"):
+                if base in ("Job", "PatternJob", "WindowedJob", "TuplesJob", "FlightJob", "ScalaJob"):
                     held = topic == "Flights"
                     config = _UNALIGNED if held else {}
                     before, after = _LINES.get("Timers" if name.startswith("Timers") else topic, _LINES["States"])
@@ -238,7 +239,7 @@ def closure(first: str, files: Mapping[str, bytes]) -> dict[str, bytes]:
             continue
         found[name] = files[name]
         stem = name.removesuffix(".class")
-        words = set(re.findall(rb"jobs/[\w$]+", files[name]))
+        words = set(re.findall(rb"jobs/[\w$/]+", files[name]))
         todo += [n for w in words if (n := f"{w.decode()}.class") in files]
         todo += [n for n in files if n.startswith(f"{stem}$")]
     return found
@@ -381,7 +382,7 @@ def said(snapshots: Path, row: Outcome, known: str) -> str:
     return " ".join([found.verdict, *sorted(kinds), *words])
 
 
-def check(snapshots: Path, row: Outcome, known: str) -> st.Check:
+def check(snapshots: Path, row: Outcome, known: str) -> Check:
     """Check a pair with what is known of the new job."""
     pair = next(p for p in PAIRS if p.name == row.pair)
     old, new = (jar_of(snapshots, pair.job, side) for side in SIDES)

@@ -10,19 +10,18 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
 from tests.support.corpora.archives import HERE
 from tests.support.flink.machine import FlinkMachine
 from tests.support.flink.zoo_cases import pack
+from tests.support.patience import PATIENCE_S, eventually
 
 ARCHIVE: Final = HERE / "corpus" / "write-ahead.tar.xz"
 SOURCE: Final = Path(__file__).parent / "write_ahead"
 UIDS: Final = ("ahead", "open", "rolled", "Sink Committer: open", "Sink Committer: rolled")
 #: Seconds in which a job on a busy machine sends its numbers.
-PATIENCE_S: Final = 120
 
 
 class Job:
@@ -81,12 +80,12 @@ class Job:
         finally:
             self.stop()
 
-    def restore(self, snapshot: str, *, patience_s: float = PATIENCE_S, **options: Any) -> None:
+    def restore(self, snapshot: str, *, within: float = PATIENCE_S, **options: Any) -> None:
         """Restore a snapshot, and check that the sinks have written each number, without gap and none twice."""
         self.start(snapshot, hold=False, **options)
         try:
             self.checkpoint()
-            wait_until(lambda: complete(self.sent()) and complete(rolled(self.out)), patience_s)
+            eventually(lambda: complete(self.sent()) and complete(rolled(self.out)), within=within)
             self.checkpoint()
         finally:
             self.stop()
@@ -115,13 +114,6 @@ def numbers_in(folder: Path) -> list[int]:
     """Return the numbers in the files that are not hidden."""
     files = [f for f in folder.iterdir() if f.is_file() and not f.name.startswith((".", "_"))]
     return sorted(int(line) for f in files for line in f.read_text().split())
-
-
-def wait_until(holds: Callable[[], bool], patience_s: float) -> None:
-    end = time.monotonic() + patience_s
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.05)
 
 
 def main(versions: list[str]) -> None:

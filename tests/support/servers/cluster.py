@@ -9,17 +9,15 @@ import signal
 import subprocess
 import sys
 import sysconfig
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
+from tests.support.patience import PATIENCE_S, eventually
 from tests.support.spark.jvm import SHORT_LIVED, with_archive
 from tools.packages import ROOT, SPARK, environment
 
-#: Seconds that a busy machine may need for what takes seconds.
-PATIENCE_S: Final = 1500
 HERE: Final = (str(SPARK / "bin" / "spark-class"),)
 SETTINGS: Final = {
     "spark.ui.enabled": "false",
@@ -80,12 +78,14 @@ def daemon(
             env=environment(**more), cwd=folder, stdout=out, stderr=out, start_new_session=True,
         )  # fmt: skip
     try:
-        deadline = time.monotonic() + PATIENCE_S
-        # Only whole lines: the end of another one may be missing, such as some digits of a port.
-        while (match := re.search(pattern, log.read_text(errors="replace").rpartition("\n")[0])) is None:
+
+        def look() -> re.Match[str] | None:
             assert process.poll() is None, log.read_text()
-            assert time.monotonic() < deadline, log.read_text()
-            time.sleep(0.1)
+            # Only whole lines: the end of another one may be missing, such as some digits of a port.
+            return re.search(pattern, log.read_text(errors="replace").rpartition("\n")[0])
+
+        match = eventually(look, describe=log.read_text)
+        assert match is not None
         yield match[0]
     finally:
         os.killpg(process.pid, signal.SIGTERM)

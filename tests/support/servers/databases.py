@@ -9,7 +9,6 @@ import signal
 import stat
 import subprocess
 import tempfile
-import time
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
@@ -20,13 +19,13 @@ import pg8000.native
 import pymysql
 
 from statetool.connectors.layouts.jdbc import Xid
+from tests.support.patience import eventually
 from tests.support.servers.ports import free_ports
 from tools.archives import unpack
 from tools.maven import maven_jars
 
 PASSWORD: Final = "s3cret/word"
 _USER: Final = "flink"
-_PATIENCE_S: Final = 600
 
 
 class XaDatabase(Protocol):
@@ -229,12 +228,9 @@ def _process(
 
 
 def _await(connect: Callable[[], Any], refusal: type[Exception], is_alive: Callable[[], bool], log: Path) -> None:
-    end = time.monotonic() + _PATIENCE_S
-    while True:
-        try:
-            with connect():
-                return
-        except (refusal, pg8000.native.DatabaseError):
-            if not is_alive() or time.monotonic() > end:
-                raise AssertionError(f"the database does not answer: {log.read_text()[-3000:]}") from None
-            time.sleep(0.05)
+    def answers() -> bool:
+        assert is_alive(), f"the database ended: {log.read_text()[-3000:]}"
+        with connect():
+            return True
+
+    eventually(answers, retry=(refusal, pg8000.native.DatabaseError))

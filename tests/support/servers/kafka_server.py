@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -13,12 +12,12 @@ from typing import Final
 from kafka.admin import KafkaAdminClient
 from kafka.errors import KafkaError
 
+from tests.support.patience import eventually
 from tests.support.servers.ports import free_ports
 from tools.flink_jars import SHORT_LIVED, java_tool
 from tools.maven import maven_jars
 
 _CLUSTER: Final = "MkU3OEVBNTcwNTJENDM2Qg"
-_PATIENCE_S: Final = 600
 _SETTINGS: Final = """
 process.roles=broker,controller
 node.id=1
@@ -62,13 +61,10 @@ def kafka_server(folder: Path) -> Iterator[str]:
 
 
 def _await_answer(address: str, process: subprocess.Popen[bytes], log: Path) -> None:
-    end = time.monotonic() + _PATIENCE_S
-    while True:
-        try:
-            with closing(KafkaAdminClient(bootstrap_servers=address, bootstrap_timeout_ms=2_000)) as admin:
-                admin.describe_cluster()
-            return
-        except KafkaError:
-            if process.poll() is not None or time.monotonic() > end:
-                raise AssertionError(f"Kafka does not answer: {log.read_text()[-3000:]}") from None
-            time.sleep(0.1)
+    def answers() -> bool:
+        assert process.poll() is None, f"Kafka ended: {log.read_text()[-3000:]}"
+        with closing(KafkaAdminClient(bootstrap_servers=address, bootstrap_timeout_ms=2_000)) as admin:
+            admin.describe_cluster()
+        return True
+
+    eventually(answers, retry=KafkaError)

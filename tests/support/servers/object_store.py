@@ -13,11 +13,11 @@ from typing import Any, Final
 import pytest
 
 from statetool.io import small_files
+from tests.support.patience import PATIENCE_S
 
 _SLOW_DOWN: Final = b"<Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>"
 
 #: Otherwise clients send requests again after 15 s.
-_PATIENCE_S: Final = 600
 _DENIED: Final = b"<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>"
 
 
@@ -89,8 +89,8 @@ def object_store(bucket: str) -> Iterator[Store]:
             "AWS_DEFAULT_REGION": "us-east-1",
         }.items():
             patch.setenv(name, value)
-        patch.setattr(s3fs.S3FileSystem, "connect_timeout", _PATIENCE_S)
-        patch.setattr(s3fs.S3FileSystem, "read_timeout", _PATIENCE_S)
+        patch.setattr(s3fs.S3FileSystem, "connect_timeout", PATIENCE_S)
+        patch.setattr(s3fs.S3FileSystem, "read_timeout", PATIENCE_S)
         patch.setattr(small_files, "_KEPT_SECONDS", math.inf)
         s3fs.S3FileSystem.clear_instance_cache()
         store.fs = s3fs.S3FileSystem()

@@ -88,7 +88,7 @@ def test_every_table_arrives_exactly(corpus: Path, sql_corpus: Path) -> None:
 @pytest.mark.full
 @pytest.mark.usefixtures("lakes")
 def test_every_table_arrives_in_datafusion_and_lance(corpus: Path, sql_corpus: Path, tmp_path: Path) -> None:
-    """Libraries that read a table as an Arrow stream. ``.ci/lakes`` installs them."""
+    """Libraries that read a table as an Arrow stream. ``nox -s lakes`` installs them."""
     datafusion, lance = import_module("datafusion"), import_module("lance")
     tables = 0
     for path in (*found(corpus, *CASES), *found(sql_corpus, *SQL_CASES)):

@@ -7,7 +7,6 @@ import json
 import os
 import subprocess
 import tempfile
-import time
 import urllib.request
 import zipfile
 from pathlib import Path
@@ -15,12 +14,12 @@ from types import TracebackType
 from typing import Any, Final
 
 from tests.support.flink.machine import OPENS
+from tests.support.patience import PATIENCE_S, eventually
 from tests.support.servers.ports import free_ports
 from tools.flink_jars import SHORT_LIVED, compiled, flink_jars, java_tool
 
 #: Sources of the jobs.
 JOBS: Final = Path(__file__).parent / "jobs"
-_SECONDS: Final = 600
 _LOGGING: Final = """
 rootLogger.level = WARN
 rootLogger.appenderRef.err.ref = err
@@ -80,7 +79,7 @@ class StandaloneCluster:
     def _write_configuration(self) -> None:
         conf = {
             # A busy machine may need longer than the ten seconds of the default.
-            **dict.fromkeys(("akka.ask.timeout", "pekko.ask.timeout", "heartbeat.timeout"), _SECONDS * 1000),
+            **dict.fromkeys(("akka.ask.timeout", "pekko.ask.timeout", "heartbeat.timeout"), PATIENCE_S * 1000),
             "jobmanager.rpc.address": "127.0.0.1",
             "jobmanager.rpc.port": self._rpc_port,
             "jobmanager.memory.process.size": "1g",
@@ -146,16 +145,20 @@ class StandaloneCluster:
 
         Errors of the connection are retried, and so is half a document: the HistoryServer serves files that it is still writing.
         """
-        end = time.monotonic() + _SECONDS
-        while True:
+
+        def look() -> Any:
             try:
                 if found := holds():
                     return found
             except (OSError, KeyError, http.client.HTTPException, json.JSONDecodeError):
                 pass
-            running = all(process.poll() is None for process in self._processes) and time.monotonic() < end
-            assert running, f"{what}: waited too long: {(self.work / 'log.txt').read_text()[-4000:]}"
-            time.sleep(0.1)
+            assert all(process.poll() is None for process in self._processes), describe()
+            return None
+
+        def describe() -> str:
+            return f"{what}: {(self.work / 'log.txt').read_text()[-4000:]}"
+
+        return eventually(look, describe=describe)
 
     def _upload(self) -> str:
         jar = self.work / "jobs.jar"
@@ -169,7 +172,7 @@ class StandaloneCluster:
         request = urllib.request.Request(
             f"{self.url}/jars/upload", data, {"Content-Type": f"multipart/form-data; boundary={edge}"}
         )
-        with urllib.request.urlopen(request, timeout=_SECONDS) as answer:
+        with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
             return str(json.load(answer)["filename"]).rpartition("/")[2]
 
     def submit(self, name: str, mode: str = "run", program: str = "CountingJob", **options: str) -> str:
@@ -204,7 +207,7 @@ class StandaloneCluster:
     def cancel(self, job: str) -> None:
         """Cancel a job and wait until it ended."""
         request = urllib.request.Request(f"{self.url}/jobs/{job}", method="PATCH")
-        with urllib.request.urlopen(request, timeout=_SECONDS):
+        with urllib.request.urlopen(request, timeout=PATIENCE_S):
             self.wait_until(job, "CANCELED", "FAILED", "FINISHED")
 
     def close(self) -> None:
@@ -222,5 +225,5 @@ class StandaloneCluster:
 def _get(url: str, body: Any = None) -> Any:
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(url, data, {"Content-Type": "application/json"})
-    with urllib.request.urlopen(request, timeout=_SECONDS) as answer:
+    with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
         return json.load(answer)

@@ -13,7 +13,7 @@ import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 import org.apache.flink.util.Collector;
 
 /**
- * Restores operators from a snapshot, or starts them empty, reports what they hold, takes a savepoint where asked, lets their timers fire.
+ * Restores operators from a snapshot, or starts them empty, reports what they hold, takes a savepoint or a checkpoint where asked, lets their timers fire.
  */
 final class RestoreJob {
     private RestoreJob() {}
@@ -54,6 +54,9 @@ final class RestoreJob {
             if (request.hasNonNull("savepoint")) {
                 out.put("savepoint", cluster.savepoint(
                         job, request.get("savepoint").asText(), request.path("format").asText("CANONICAL")));
+            }
+            if (request.path("checkpoint").asBoolean()) {
+                out.put("checkpoint", cluster.checkpoint(job));
             }
             board.fire = true;
             cluster.await(job, "all timers to fire", () -> board.finished.size() == expected);

@@ -1,0 +1,137 @@
+"""New RocksDB databases from sorted entries: table files at the bottom level, a manifest and ``CURRENT``.
+
+RocksDB itself makes the other files (``OPTIONS``, ``IDENTITY``) when it opens a database without them.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Final, Protocol
+
+from statetool.formats.rocksdb.manifest import Manifest, TableFile, varint
+from statetool.formats.rocksdb.slices import Slice
+from statetool.formats.rocksdb.table_output import Write
+from statetool.formats.rocksdb.table_writer import TableSettings, TableWriter
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+#: Size at which a table file ends: that of RocksDB's option ``target_file_size_base``.
+TABLE_BYTES: Final = 64 << 20
+_BOTTOM_LEVEL: Final = 6
+_MANIFEST_NUMBER: Final = 4
+_FIRST_NUMBER: Final = 5
+#: Numbers of properties in the manifest: times of the oldest entry and of the file.
+_OLDEST_TIME, _FILE_TIME = 5, 6
+
+
+class FileOutput(Protocol):
+    """Output of one file; a block that fails leaves no file."""
+
+    @property
+    def size_bytes(self) -> int: ...
+
+    @property
+    def write(self) -> Write: ...
+
+    def __enter__(self) -> object: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None, /
+    ) -> object: ...
+
+
+class DatabaseWriter:
+    """Writer of a database. Leave its block before the files are used; if it fails, unfinished files are given up.
+
+    Parameters
+    ----------
+    create
+        Opens a file by its name.
+    families
+        Names of the column families, besides ``default``.
+    table_bytes
+        Size at which a table file ends.
+    """
+
+    def __init__(
+        self,
+        create: Callable[[str], FileOutput],
+        families: Sequence[str],
+        settings: TableSettings,
+        *,
+        table_bytes: int = TABLE_BYTES,
+    ) -> None:
+        self._create, self._families, self._settings = create, families, settings
+        self._table_bytes = table_bytes
+        self._open: dict[int, tuple[TableWriter, FileOutput]] = {}
+        self._files: dict[int, list[TableFile]] = {i: [] for i in range(len(families))}
+        self._next_number = _FIRST_NUMBER
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *exc: object) -> None:
+        try:
+            if kind is None:
+                self._finish()
+        except BaseException:
+            self._give_up()
+            raise
+        if kind is not None:
+            self._give_up()
+
+    def add(self, family: int, entries: Slice) -> None:
+        """Append entries to a column family, by its index; they sort after its previous ones."""
+        if not len(entries):
+            return
+        if family not in self._open:
+            number, self._next_number = self._next_number, self._next_number + 1
+            out = self._create(f"{number:06d}.sst")
+            out.__enter__()
+            table = TableWriter(out.write, family + 1, self._families[family], number, self._settings)
+            self._open[family] = table, out
+        table, _ = self._open[family]
+        table.add(entries)
+        if table.size_bytes >= self._table_bytes:
+            self._end_table(family)
+
+    def end_tables(self, least_bytes: int) -> None:
+        """End the table files that have a size, so that the next entries begin others."""
+        for family in [i for i, (table, _) in self._open.items() if table.size_bytes >= least_bytes]:
+            self._end_table(family)
+
+    def _end_table(self, family: int) -> None:
+        table, out = self._open[family]
+        first, last = table.finish()
+        out.__exit__(None, None, None)
+        del self._open[family]
+        now = varint(int(time.time()))
+        self._files[family].append(
+            TableFile(
+                number=table.number, level=_BOTTOM_LEVEL, size_bytes=out.size_bytes, first=first, last=last,
+                sequences=(0, 0), properties=((_OLDEST_TIME, now), (_FILE_TIME, now)),
+            )
+        )  # fmt: skip
+
+    def _finish(self) -> None:
+        """Write the rest of the files."""
+        self.end_tables(0)
+        name = f"MANIFEST-{_MANIFEST_NUMBER:06d}"
+        files = {family: self._files[i] for i, family in enumerate(self._families)}
+        self._write(name, Manifest.of_new(files, self._next_number).write({}))
+        self._write("CURRENT", f"{name}\n".encode())
+
+    def _write(self, name: str, data: bytes) -> None:
+        out = self._create(name)
+        with out:
+            out.write(data)
+
+    def _give_up(self) -> None:
+        """Discard the unfinished files."""
+        for _, out in self._open.values():
+            out.__exit__(*sys.exc_info())
+        self._open.clear()

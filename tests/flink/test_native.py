@@ -1,0 +1,158 @@
+"""Snapshots written as native savepoints of RocksDB restore in Flink with every value, and the job goes on from incremental checkpoints."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+import pytest
+
+import statetool
+from statetool.formats.metadata.handles import IncrementalHandle
+from statetool.formats.operator_id import operator_id_for_uid
+from statetool.formats.rocksdb import database_writer, table_writer
+from tests.support.corpora.kryo_classes import CLASSES
+from tests.support.flink import judge, windows
+from tests.support.flink.corpus_cases import expected_of, metadata_of, own_case
+from tests.support.flink.machine import FlinkMachine
+
+pytestmark = pytest.mark.full
+
+_CASES: Final = (
+    "rocksdb-canonical",
+    "rocksdb-native",
+    "rocksdb-incremental",
+    "rocksdb-full",
+    "rocksdb-canonical-compressed",
+    "hashmap-canonical",
+    "hashmap-checkpoint",
+    "hashmap-native",
+    "changelog-rocksdb",
+    "file-merging-rocksdb",
+    "forst",
+)
+
+
+#: Checkpoints are incremental, stay after the job, and may refer to files of the savepoint that they were restored from.
+_CHECKPOINTS: Final = {
+    "state.backend.incremental": "true",
+    "execution.checkpointing.incremental": "true",
+    "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
+    "execution.checkpointing.interval": "365 d",
+}
+
+
+@pytest.mark.case("{name}")
+@pytest.mark.parametrize("name", _CASES)
+@pytest.mark.parametrize("parallelism", [1, 2, 3])
+def test_a_native_savepoint_restores_at_each_parallelism(
+    flink: FlinkMachine, corpus: Path, tmp_path: Path, name: str, parallelism: int
+) -> None:
+    case = own_case(corpus, flink, name)
+    target = tmp_path / "native"
+    # In the heap layout, the ends of Kryo's values are known if their classes are declared.
+    savepoint = statetool.load(str(metadata_of(case)), declarations=CLASSES)
+    statetool.convert(savepoint, str(target), format="native", backend="rocksdb")
+    operators = statetool.load(str(target))._inventory.operators.values()
+    handles = [s.managed_keyed for o in operators for s in o.state.subtasks if s.managed_keyed is not None]
+    assert handles
+    assert all(isinstance(handle, IncrementalHandle) for handle in handles)
+    expected = expected_of(case)
+    requests = judge.requests_for(target, expected)
+    answer = judge.restore(
+        flink,
+        target,
+        requests,
+        backend="rocksdb",
+        parallelism=parallelism,
+        savepoint=tmp_path / "again",
+        format="NATIVE",
+    )
+    assert judge.differences(answer, expected) == []
+    assert judge.read_back(Path(answer["savepoint"]), expected, parallelism=parallelism) == []
+    assert windows.wrongly_continued(flink, target, expected, backend="rocksdb") == []
+
+
+@pytest.mark.case("{name}")
+@pytest.mark.parametrize("name", ["rocksdb-canonical", "hashmap-canonical"])
+@pytest.mark.parametrize("mode", ["CLAIM", "NO_CLAIM"])
+@pytest.mark.parametrize("ingest", [False, True])
+def test_the_job_goes_on_from_its_incremental_checkpoints(
+    flink: FlinkMachine, corpus: Path, tmp_path: Path, name: str, mode: str, *, ingest: bool
+) -> None:
+    case = own_case(corpus, flink, name)
+    target = tmp_path / "native"
+    statetool.convert(str(metadata_of(case)), str(target), format="native", backend="rocksdb")
+    expected = expected_of(case)
+    requests = judge.requests_for(target, expected)
+    modes = dict.fromkeys(("execution.savepoint-restore-mode", "execution.state-recovery.claim-mode"), mode)
+    rescaling = {"state.backend.rocksdb.use-ingest-db-restore-mode": str(ingest).lower()}
+    config = {**_CHECKPOINTS, **modes, **rescaling}
+    snapshot = target
+    for parallelism in (2, 2, 3, 1):
+        answer = judge.restore(
+            flink, snapshot, requests, backend="rocksdb", parallelism=parallelism, checkpoint=True, config=config
+        )
+        assert judge.differences(answer, expected) == []
+        snapshot = Path(answer["checkpoint"])
+        stored = [s for o in statetool.load(str(snapshot))._inventory.operators.values() for s in o.keyed.managed]
+        assert stored
+        assert all(state.database for state in stored)
+
+
+@pytest.mark.parametrize("ingest", [False, True])
+def test_databases_of_many_files_restore(
+    flink: FlinkMachine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, ingest: bool
+) -> None:
+    monkeypatch.setattr(database_writer.DatabaseWriter.__init__, "__kwdefaults__", {"table_bytes": 1 << 17})
+    monkeypatch.setattr(table_writer, "_PORTION_BYTES", 1 << 14)
+    n = 20_000
+    draw = random.Random(5)
+    texts = [draw.randbytes(40).hex() for _ in range(n)]
+    keys = pa.array([i * 7919 % n for i in range(n)], pa.int64())
+    lists = pa.array([[i, i + 1] for i in range(n)], pa.list_(pa.int64()))
+    table = pa.table({"key": keys, "text": texts, "n": pa.array(range(n), pa.int64()), "some": lists})
+    moments = [draw.randrange(1 << 40) for _ in range(n)]
+    timers = pa.table({"key": keys, "timestamp": pa.array(moments, pa.int64()), "domain": ["event"] * n})
+    types = {"text": statetool.value("STRING"), "n": statetool.value("BIGINT"), "some": statetool.list_of("BIGINT")}
+    state = statetool.bootstrap_keyed_state(table, states=types, timers=timers)
+    writer = statetool.SavepointWriter.new().with_operator("op", state, parallelism=2)
+    writer.write(str(tmp_path / "base"), flink_version=flink.version)
+    target = tmp_path / "native"
+    statetool.convert(str(tmp_path / "base"), str(target), format="native", backend="rocksdb")
+    columns = {"text": texts, "n": range(n), "some": lists.to_pylist()}
+    rows = {
+        name: {"rows": [{"key": k, "value": v} for k, v in zip(keys.to_pylist(), column, strict=True)]}
+        for name, column in columns.items()
+    }
+    handles = [
+        s.managed_keyed for o in statetool.load(str(target))._inventory.operators.values() for s in o.state.subtasks
+    ]
+    assert all(isinstance(handle, IncrementalHandle) and len(handle.private) > 10 for handle in handles)
+    expected = {
+        "op": {
+            "operator_id": operator_id_for_uid("op"),
+            "max_parallelism": 128,
+            "keyed_state": {
+                "states": rows,
+                "event_time_timers": timers_of(keys.to_pylist(), moments),
+                "processing_time_timers": [],
+            },
+        }
+    }
+    requests = judge.requests_for(target, expected)
+    rescaling = {"state.backend.rocksdb.use-ingest-db-restore-mode": str(ingest).lower()}
+    snapshot = target
+    for parallelism in (2, 3, 1):
+        answer = judge.restore(
+            flink, snapshot, requests, backend="rocksdb", parallelism=parallelism, checkpoint=True,
+            config={**_CHECKPOINTS, **rescaling},
+        )  # fmt: skip
+        assert judge.differences(answer, expected) == []
+        snapshot = Path(answer["checkpoint"])
+
+
+def timers_of(keys: list[int], moments: list[int]) -> list[dict[str, object]]:
+    return [{"key": k, "namespace": None, "timestamp": t} for k, t in zip(keys, moments, strict=True)]

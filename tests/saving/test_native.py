@@ -1,0 +1,130 @@
+"""Keyed state written as native savepoints of RocksDB: same entries as the base, in databases that RocksDB itself opens."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import TypeAlias
+
+import pyarrow as pa
+import pytest
+
+import statetool
+from statetool.entries.form import ALL_ENTRIES, StoredState
+from statetool.errors import OptionError, UnsupportedError
+from statetool.formats.backends.column_families import family_name
+from statetool.formats.rocksdb import database_writer
+from statetool.formats.rocksdb.files import DatabaseFiles
+from statetool.formats.rocksdb.tables import Tables
+from statetool.saving import local
+from statetool.saving.streams import native
+from tests.formats.test_database_writer import read_by_rocksdb
+from tests.support.corpora.kryo_classes import CLASSES
+from tests.support.flink.corpus_cases import metadata_of
+
+#: Operator, state, key group and key: value.
+Content: TypeAlias = dict[tuple[str, str, int, bytes], bytes]
+
+
+def content_of(snapshot: str) -> Content:
+    """All entries of a snapshot, each once, in the key groups of its subtask."""
+    found: Content = {}
+    for operator in statetool.load(snapshot, declarations=CLASSES)._inventory.operators.values():
+        for source in operator.keyed.sources():
+            header = source.header()
+            for batch in source.batches(ALL_ENTRIES):
+                columns = (batch.state, batch.group, batch.key, batch.key_end, batch.value, batch.value_end)
+                for state, group, key, key_end, value, value_end in zip(*(c.tolist() for c in columns), strict=True):
+                    place = operator.state.operator_id, header.states[state].name, group, bytes(batch.data[key:key_end])
+                    assert place not in found
+                    found[place] = bytes(batch.data[value:value_end])
+    return found
+
+
+def databases_of(snapshot: str) -> list[tuple[DatabaseFiles, StoredState]]:
+    operators = statetool.load(snapshot)._inventory.operators.values()
+    return [(s.owned_database().files, s) for o in operators for s in o.keyed.managed]  # type: ignore[union-attr]
+
+
+def check_by_rocksdb(snapshot: str, work: Path) -> int:
+    """Let RocksDB open and read each database of a snapshot. Return the number of its entries."""
+    entries = 0
+    for number, (files, stored) in enumerate(databases_of(snapshot)):
+        folder = work / str(number)
+        folder.mkdir(parents=True)
+        for name, stream in files.files:
+            with stream.open() as f:
+                (folder / name).write_bytes(f.read_at(0, stream.size_bytes))
+        families = [family_name(meta.name) for meta in stored.header().states]
+        entries += sum(map(len, read_by_rocksdb(folder, families).values()))
+    return entries
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "v1_20_5-rocksdb-canonical",
+        "v1_20_5-rocksdb-native",
+        "v2_3_0-hashmap-native",
+        "v2_3_0-rocksdb-canonical-compressed",
+        "v2_3_0-rocksdb-incremental",
+        "v2_3_0-changelog-rocksdb",
+        "v2_3_0-forst",
+    ],
+)
+def test_entries_are_those_of_the_base(corpus: Path, tmp_path: Path, name: str) -> None:
+    source = str(metadata_of(corpus / name))
+    target, again = str(tmp_path / "native"), str(tmp_path / "canonical")
+    plan = statetool.convert(statetool.load(source, declarations=CLASSES), target, format="native", backend="rocksdb")
+    assert {row.keyed_state for row in plan.operators} >= {"rewritten"}
+    before = content_of(source)
+    assert before
+    assert content_of(target) == before
+    assert check_by_rocksdb(target, tmp_path / "opened") == len(before)
+    found = statetool.verify(target, deep=True).problems
+    assert [problem for problem in found if problem.severity == "error"] == []
+    statetool.convert(statetool.load(target, declarations=CLASSES), again)
+    assert content_of(again) == before
+
+
+@pytest.mark.parametrize("max_parallelism", [128, 1000])
+def test_large_state_becomes_several_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, max_parallelism: int
+) -> None:
+    """Key groups larger than memory are written in pieces, and files end at their size."""
+    monkeypatch.setattr(local, "MEMORY_BYTES", 1 << 20)
+    monkeypatch.setattr(database_writer.DatabaseWriter.__init__, "__kwdefaults__", {"table_bytes": 1 << 17})
+    monkeypatch.setattr(native, "_CUT_BYTES", 1 << 16)
+    draw = random.Random(3)
+    keys = pa.array([f"key-{i * 7919 % 60_000}" for i in range(60_000)])
+    data = pa.table({"key": keys, "text": [draw.randbytes(60).hex() for _ in range(60_000)], "n": range(60_000)})
+    base = str(tmp_path / "base")
+    state = statetool.bootstrap_keyed_state(data, key="key")
+    statetool.SavepointWriter.new(max_parallelism=max_parallelism).with_operator("op", state, parallelism=2).write(base)
+    target = str(tmp_path / "native")
+    statetool.convert(base, target, format="native", backend="rocksdb")
+    before = content_of(base)
+    assert content_of(target) == before
+    assert check_by_rocksdb(target, tmp_path / "opened") == len(before)
+    for files, _ in databases_of(target):
+        for own in Tables(files).families.values():
+            assert len(own) == 0 or len(own) > 1
+            assert max((f.size_bytes for f in own), default=0) < 1 << 20
+
+
+def test_what_a_native_savepoint_cannot_hold_is_refused(corpus: Path, tmp_path: Path) -> None:
+    target = str(tmp_path / "native")
+    with pytest.raises(UnsupportedError, match="timers on the heap"):
+        statetool.convert(
+            str(metadata_of(corpus / "v2_3_0-rocksdb-heap-timers")), target, format="native", backend="rocksdb"
+        )
+    canonical = str(metadata_of(corpus / "v2_3_0-rocksdb-canonical"))
+    with pytest.raises(OptionError, match="needs a backend"):
+        statetool.convert(canonical, target, format="native")
+    with pytest.raises(OptionError, match="with the canonical format"):
+        statetool.convert(canonical, target, backend="rocksdb")
+    with pytest.raises(OptionError, match="'forst' in the native format"):
+        statetool.convert(canonical, target, format="native", backend="forst")  # type: ignore[arg-type]
+    with pytest.raises(OptionError, match="format 'heap'"):
+        statetool.convert(canonical, target, format="heap")  # type: ignore[arg-type]
+    assert not Path(target).exists()
