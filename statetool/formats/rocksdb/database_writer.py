@@ -8,8 +8,11 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Protocol
+
+import numpy as np
 
 from statetool.formats.rocksdb.manifest import Manifest, TableFile, varint
 from statetool.formats.rocksdb.slices import Slice
@@ -21,6 +24,8 @@ if TYPE_CHECKING:
 
 #: Size at which a table file ends: that of RocksDB's option ``target_file_size_base``.
 TABLE_BYTES: Final = 64 << 20
+#: Number of portions of a file, of which it may have one too many.
+_PORTIONS: Final = 8
 _BOTTOM_LEVEL: Final = 6
 _MANIFEST_NUMBER: Final = 4
 _FIRST_NUMBER: Final = 5
@@ -88,6 +93,11 @@ class DatabaseWriter:
         """Append entries to a column family, by its index; they sort after its previous ones."""
         if not len(entries):
             return
+        portion = (entries.value_end - entries.key[0]) // max(1, self._table_bytes // _PORTIONS)
+        for start, stop in pairwise([0, *(np.flatnonzero(np.diff(portion)) + 1).tolist(), len(entries)]):
+            self._add(family, entries.part(start, stop))
+
+    def _add(self, family: int, entries: Slice) -> None:
         if family not in self._open:
             number, self._next_number = self._next_number, self._next_number + 1
             out = self._create(f"{number:06d}.sst")
