@@ -35,7 +35,7 @@ COMMANDS: Final = {
         ),
         "upgrade": ("statetool.cli.write.upgrade:upgrade", "Write a snapshot for a new release and new classes"),
         "rescale": ("statetool.cli.write.rewrite:rescale", "Change the max parallelism of operators"),
-        "convert": ("statetool.cli.write.rewrite:convert", "Convert a snapshot to a canonical savepoint"),
+        "convert": ("statetool.cli.write.rewrite:convert", "Convert a snapshot to a canonical or native savepoint"),
         "uid": ("statetool.cli.write.rewrite:uid", "Change uids of operators"),
         "drop": ("statetool.cli.write.rewrite:drop", "Remove operators, or single states"),
         "state": ("statetool.cli.write.rewrite:state", "Rename states of an operator"),
