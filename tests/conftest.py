@@ -300,4 +300,4 @@ def nothing_declared(monkeypatch: pytest.MonkeyPatch) -> None:
     """Declarations of one test do not affect the next."""
     from statetool.java.declaring import classes as declarations
 
-    monkeypatch.setattr(declarations, "_declared", {})
+    monkeypatch.setattr(declarations, "DECLARED", declarations.DeclaredClasses())

@@ -9,6 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+import pytest
+
 import statetool
 from tools.architecture import TOP, WINGS
 
@@ -25,6 +27,49 @@ MOST_FUNCTION_LINES: Final = 60
 FORM_NAMES: Final = re.compile(
     r"\b(Stored(Stream|Database|Log|Timers)|(Stream|Database|Log|Timer)Source|(Stream|Database|ChangeLog|RawTimer)Form)\b"
 )
+#: Methods that change containers.
+CHANGES: Final = frozenset(
+    (
+        "add",
+        "append",
+        "clear",
+        "discard",
+        "extend",
+        "insert",
+        "move_to_end",
+        "pop",
+        "popitem",
+        "remove",
+        "setdefault",
+        "update",
+    )
+)
+#: State of a process that is not in an object of a caller, with its owner and reason.
+PROCESS_STATE: Final[Mapping[str, str]] = {
+    # What a program or user has said
+    "java.declaring.classes.DECLARED": "statetool.declare owns it; snapshots take the classes when they are opened",
+    "operations.cluster.clusters.CREDENTIALS": "statetool.set_credentials owns it; clients take them when they are made",
+    "operations.cluster.deadlines.COMMAND": "one_deadline owns it, around a command",
+    "cli.progress._COMMAND": "progress owns it, around a command",
+    # Resources of the machine, shared by all snapshots
+    "io.files._REQUESTED": "number of requests in flight",
+    "io.files.BYTES_READ": "counter of requested bytes",
+    "io.open_files._FILES": "keeping_open owns it: files that readers have open",
+    "io.small_files._ANSWERS": "responses of object stores, up to a size and an age; opening a snapshot drops them",
+    "formats.stream._BUDGET": "bytes of responses that may wait",
+    "formats.rocksdb.database._OPEN": "up to two databases with open files",
+    "formats.rocksdb.database._BEGUN": "parsed files of databases that are about to be opened, up to a number of files",
+    "java.classes.class_path._MAPPED": "jars in memory, as long as a class path uses them",
+    "java.classes.class_path._INDEXES": "indexes of jars, as long as a class path uses them",
+    "kernels.core.jit._namespaces": "one per module of kernels",
+    "saving.streams.condition_rules._local": "a connection of DuckDB per thread",
+    # What this process is doing
+    "io.owner.RUNNING": "writes of this process, as long as their objects exist",
+    "saving.publish._LEFT": "writes with an unknown outcome, which count as running until the process ends",
+    "snapshot.parsed._HANDED_OVER": "handing_over owns it, in one thread",
+    "snapshot.parsed._STAGED": "opening_staged owns it, in one thread",
+    "serializers.table.SNAPSHOT_CLASSES": "classes of serializers and plugins that were met, by name",
+}
 FORM_MODULES: Final = {"entries.streams", "entries.database", "entries.change_log", "entries.raw_timers"}
 
 
@@ -186,6 +231,87 @@ def test_functions_can_be_held_in_mind() -> None:
                 if lines > MOST_FUNCTION_LINES:
                     long[f"{name}.{node.name}"] = lines
     assert not long
+
+
+def test_state_of_the_process_has_an_owner() -> None:
+    """Modules hold constants. What changes while a process runs is an object of :data:`PROCESS_STATE`, or a bounded cache."""
+    trees = {name: ast.parse(file.read_text()) for name, file in modules().items()}
+    assert {name for tree in trees.items() for name in changed_names(*tree)} == PROCESS_STATE.keys()
+    assert not [f"{name}.{cached}" for name, tree in trees.items() for cached in unbounded_caches(tree)]
+
+
+def changed_names(module: str, tree: ast.Module) -> Iterator[str]:
+    """Yield the names of a module that its functions change, or that hold objects whose own methods change them."""
+    named: dict[str, ast.expr] = {}
+    for node in tree.body:
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            named |= {t.id: node.value for t in targets if isinstance(t, ast.Name)}
+    stateful = {c.name for c in tree.body if isinstance(c, ast.ClassDef) and _changes_itself(c)}
+    for name, value in named.items():
+        # Weak and thread-local containers and variables of a context are made to be changed.
+        made = ast.unparse(value.func).rpartition(".")[2] if isinstance(value, ast.Call) else ""
+        if made in stateful or made in ("ContextVar", "local", "WeakValueDictionary", "WeakKeyDictionary", "WeakSet"):
+            yield f"{module}.{name}"
+    for function in (f for f in ast.walk(tree) if isinstance(f, ast.FunctionDef)):
+        local = {a.arg for a in ast.walk(function) if isinstance(a, ast.arg)}
+        local |= {n.id for n in ast.walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        for inner in ast.walk(function):
+            if isinstance(inner, ast.Global):
+                yield from (f"{module}.{name}" for name in inner.names)
+            changed = _changed_by(inner)
+            if changed in named and changed not in local:
+                yield f"{module}.{changed}"
+
+
+def _changed_by(node: ast.AST) -> str | None:
+    """Return the name of a container that a call or an assignment changes."""
+    held: ast.AST | None = None
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in CHANGES:
+        held = node.func.value
+    if isinstance(node, ast.Subscript | ast.Attribute) and isinstance(node.ctx, ast.Store | ast.Del):
+        held = node.value
+    return held.id if isinstance(held, ast.Name) else None
+
+
+def _changes_itself(cls: ast.ClassDef) -> bool:
+    """Return True if a method other than those of construction assigns an attribute of ``self``, or changes a container in one."""
+    methods = [m for m in cls.body if isinstance(m, ast.FunctionDef) and m.name not in ("__init__", "__post_init__")]
+    for node in (node for method in methods for node in ast.walk(method)):
+        match node:
+            case ast.Attribute(value=held, ctx=ast.Store()) | ast.Subscript(value=held, ctx=ast.Store() | ast.Del()):
+                pass
+            case ast.Call(func=ast.Attribute(value=ast.Attribute() as held, attr=attr)) if attr in CHANGES:
+                pass
+            case _:
+                continue
+        if ast.unparse(held).partition(".")[0] == "self":
+            return True
+    return False
+
+
+def unbounded_caches(tree: ast.Module) -> Iterator[str]:
+    """Yield the functions with arguments whose cache has no limit."""
+    for function in (f for f in ast.walk(tree) if isinstance(f, ast.FunctionDef)):
+        decorators = {ast.unparse(d).replace("functools.", "") for d in function.decorator_list}
+        if function.args.args and decorators & {"cache", "lru_cache(None)", "lru_cache(maxsize=None)"}:
+            yield function.name
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "_x = {}\ndef f(a):\n    _x[a] = 1",
+        "_x: list[int] = []\ndef f(a):\n    _x.append(a)",
+        "_x = None\ndef f():\n    global _x\n    _x = 1",
+        "class C:\n    def put(self):\n        self.a = 1\n_x = C()",
+        "_x = threading.local()",
+    ],
+)
+def test_state_of_a_module_is_found(text: str) -> None:
+    assert set(changed_names("m", ast.parse(text))) == {"m._x"}
+    assert not set(changed_names("m", ast.parse("_x = {}\ndef f(a):\n    _x = {}\n    _x[a] = _y")))
+    assert list(unbounded_caches(ast.parse("@cache\ndef f(a): ...\n@cache\ndef g(): ..."))) == ["f"]
 
 
 def test_counts_have_the_right_plural() -> None:

@@ -129,7 +129,7 @@ def test_every_test_is_in_a_session_of_the_check(collected: dict[str, frozenset[
 
 
 def test_a_wait_ends_with_the_result_or_explains_what_was_missing() -> None:
-    answers = iter([0, KeyError("not yet"), 7])
+    answers: Iterator[int | KeyError] = iter([0, KeyError("not yet"), 7])
 
     def check() -> int:
         answer = next(answers)

@@ -30,7 +30,7 @@ EXAMPLES: Final[Mapping[str, Mapping[str, str]]] = {
         "schema": f"statetool schema {_DEMO} orders keyed_state",
         "head": f"statetool head {_DEMO} orders keyed_state --states total_cents,points -n 3",
         "files": "statetool files pyflink-job | head -n 6",
-        "stats": f"statetool stats {_DEMO} --operator orders --table states",
+        "stats": f"statetool stats {_DEMO} --uid orders --table states",
         "count": f"statetool count {_DEMO} orders",
         "sql": f'statetool sql {_DEMO} "SELECT key, total_cents FROM orders_keyed_state ORDER BY total_cents DESC LIMIT 3"',
         "export": f"statetool export {_DEMO} orders keyed_state exported --format parquet",
@@ -38,7 +38,7 @@ EXAMPLES: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "Check and compare": {
         "check": f"statetool check {_DEMO} new-job",
-        "diff": f"statetool diff {_DEMO} {_NEXT_DAY} --operator reminders --limit 3",
+        "diff": f"statetool diff {_DEMO} {_NEXT_DAY} --uid reminders --limit 3",
         "verify": f"statetool verify {_DEMO} --deep",
     },
     "Write": {

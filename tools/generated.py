@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from statetool.cli.json_schema import ANSWERS, json_schema_text
-from tools import architecture, cli_reference, support_tables
+from tools import architecture, cli_reference, public_names, support_tables
 from tools.examples import GENERATED, ROOT, pages
 
 SCHEMAS: Final = ROOT / "schemas"
@@ -52,6 +52,7 @@ PARTS: Final[Mapping[str, Callable[[], str]]] = {
 FILES: Final[Mapping[Path, Callable[[], str]]] = {
     ROOT / "docs" / "images" / "packages.svg": architecture.picture,
     **{SCHEMAS / f"{name.replace(' ', '-')}.json": partial(_schema, name) for name in ANSWERS},
+    public_names.STUB: public_names.stub,
 }
 
 

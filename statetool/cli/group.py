@@ -15,6 +15,10 @@ Sections: TypeAlias = "Mapping[str, Mapping[str, tuple[str, str]]]"
 
 #: The last section of options in ``--help``.
 COMMON: Final = "Common options"
+#: Maximum width of the column of options, in a terminal that is narrower than this too.
+_OPTIONS: Final = 30
+_NARROW: Final = 60
+_NARROW_OPTIONS: Final = 12
 _EXAMPLES: Final = "\nExamples:\n"
 
 
@@ -58,7 +62,7 @@ class Command(click.Command):
                 sections.setdefault(title, []).append(record)
         for title, records in sorted(sections.items(), key=lambda section: section[0] == COMMON):
             with formatter.section(title):
-                formatter.write_dl(records)
+                formatter.write_dl(records, col_max=_NARROW_OPTIONS if formatter.width < _NARROW else _OPTIONS)
 
 
 class CommandGroup(click.Group):

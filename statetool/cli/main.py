@@ -10,6 +10,7 @@ import atexit
 import errno
 import gc
 import os
+import shutil
 import sys
 import warnings
 from collections.abc import Iterator
@@ -33,6 +34,8 @@ from statetool.errors import (
 
 #: The shells' exit code for Ctrl-C: 128 plus the number of the signal.
 _INTERRUPTED: Final = 130
+#: In narrower terminals, click would print help as wide as this.
+_LEAST_HELP: Final = 50
 #: Commands that go on until they are stopped.
 _LASTING: Final = frozenset({"browse", "mcp", "metrics", "shell", "sql"})
 #: Commands that write files, or have Flink write them.
@@ -43,6 +46,8 @@ class _Commands(LazyGroup):
     """Turns statetool's errors into messages and exit codes."""
 
     def make_context(self, *arguments: Any, **more: Any) -> click.Context:
+        if (columns := shutil.get_terminal_size().columns) < _LEAST_HELP:
+            more.setdefault("terminal_width", columns)
         with _printable_usage():
             return super().make_context(*arguments, **more)
 

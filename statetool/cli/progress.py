@@ -79,29 +79,42 @@ class _Watcher:
         self._bar.refresh()
 
 
-_running: _Watcher | None = None
+class _Command:
+    """The command of this process, with the thread that shows its progress."""
+
+    def __init__(self) -> None:
+        self.watcher: _Watcher | None = None
+
+    def watch(self, what: str) -> None:
+        self.watcher = _Watcher(what)
+        self.watcher.start()
+
+    def end(self) -> None:
+        if self.watcher is not None:
+            self.watcher.stop()
+        self.watcher = None
+
+
+_COMMAND: Final = _Command()
 
 
 @contextmanager
 def progress(what: str) -> Iterator[None]:
     """Show the progress of the block on a terminal's stderr."""
-    global _running
-    if _running is not None or not sys.stderr.isatty():
+    if _COMMAND.watcher is not None or not sys.stderr.isatty():
         yield
         return
-    _running = _Watcher(what)
-    _running.start()
+    _COMMAND.watch(what)
     try:
         yield
     finally:
-        _running.stop()
-        _running = None
+        _COMMAND.end()
 
 
 @contextmanager
 def no_progress() -> Iterator[None]:
     """Show no progress in the block: the command waits for a user or serves others, and the bar would overwrite what is typed."""
-    watcher = _running
+    watcher = _COMMAND.watcher
     if watcher is None:
         yield
         return
@@ -114,14 +127,14 @@ def no_progress() -> Iterator[None]:
 
 def expect(size_bytes: Callable[[], int]) -> None:
     """Add an estimate of the bytes to be read and written. ``size_bytes`` is called only if progress is shown."""
-    if _running is not None:
-        _running.expected += size_bytes()
+    if _COMMAND.watcher is not None:
+        _COMMAND.watcher.expected += size_bytes()
 
 
 def hide_progress() -> None:
     """Hide the bar before something is printed."""
-    if _running is not None:
-        _running.hide()
+    if _COMMAND.watcher is not None:
+        _COMMAND.watcher.hide()
 
 
 def _bytes_done() -> int:

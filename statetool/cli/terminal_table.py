@@ -9,6 +9,7 @@ Numbers and times are never cut.
 from __future__ import annotations
 
 import re
+import sys
 import textwrap
 import unicodedata
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -23,6 +24,8 @@ from statetool.errors import printable
 
 _GAP: Final = "  "
 _CUT: Final = "…"
+#: Stands for the ellipsis where the encoding of the output has none, in one column too.
+_ASCII_CUT: Final = "~"
 _NOTHING: Final = "-"
 #: Texts, those of kept columns, and headings of numbers are not cut below these widths while another column can be left out.
 _LEAST_WIDTH: Final = 12
@@ -33,7 +36,7 @@ _WIDEST_WHOLE: Final = 3
 #: Columns that people came for, by name.
 _KEPT: Final = frozenset({
     "operator", "name", "state", "table", "key", "path", "complete", "newest", "failed", "verdict", "outcome", "problems",
-    "size_bytes", "state_bytes", "own_bytes", "entries", "count", "lag",
+    "size_bytes", "state_bytes", "own_bytes", "bytes_added", "share", "entries", "count", "lag",
 })  # fmt: skip
 #: Columns that go before others, in this order, by name.
 _MISSED_LEAST: Final = ("namespace_type", "scope", "key_type")
@@ -142,7 +145,7 @@ def fit_table(
         columns = [c if c.brief is None or c.is_whole else replace(c, cells=c.brief, brief=None) for c in columns]
     for rank in range(len(_MISSED_LEAST) + 2):
         for column in reversed(columns[1:]):
-            if _least(columns) > limit and column.rank == rank:
+            if column.rank == rank and _least(columns) > limit and not _are_two_names(columns, limit):
                 hidden[column.name] = column.name
                 columns.remove(column)
     widths = _fitting(columns, limit)
@@ -228,6 +231,12 @@ def _least(columns: Sequence[_Column]) -> int:
     return sum(c.least for c in columns) + _gaps(columns)
 
 
+def _are_two_names(columns: Sequence[_Column], limit: int) -> bool:
+    """Return True for the last two columns if both are names that people came for, such as those of operator and state, and may be cut."""
+    are_names = all(c.is_kept and not c.is_rigid for c in columns)
+    return len(columns) == 2 and are_names and _LEAST_WIDTH * 2 + _gaps(columns) <= limit
+
+
 def _fitting(columns: Sequence[_Column], limit: int) -> list[int]:
     """Return widths that fit: the widest columns are cut first, and numbers and times never."""
     widths = [c.width for c in columns]
@@ -260,21 +269,29 @@ def _without_shared_folder(cells: Sequence[str]) -> tuple[str, ...] | None:
     end = commonprefix(list(paths)).rfind("/")  # noqa: RUF071  # URIs too, which commonpath() changes
     if len(paths) < 2 or end < 1:
         return None
-    return tuple(c if c == _NOTHING else _CUT + c[end:] for c in cells)
+    return tuple(c if c == _NOTHING else _cut_mark() + c[end:] for c in cells)
 
 
 def cut_text(text: str, width: int) -> str:
     """Return text of at most this width; cut text ends with an ellipsis."""
     if text_width(text) <= width:
         return text
-    return _beginning(text, width - 1) + _CUT
+    return _beginning(text, width - 1) + _cut_mark()
+
+
+def _cut_mark() -> str:
+    try:
+        _CUT.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:
+        return _ASCII_CUT
+    return _CUT
 
 
 def _cut_middle(text: str, width: int) -> str:
     if text_width(text) <= width:
         return text
     end = _beginning(text[::-1], (width - 1) * 2 // 3)[::-1]
-    return f"{_beginning(text, width - 1 - text_width(end))}{_CUT}{end}"
+    return f"{_beginning(text, width - 1 - text_width(end))}{_cut_mark()}{end}"
 
 
 def _beginning(text: str, room: int) -> str:

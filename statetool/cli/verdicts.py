@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 import statetool
-from statetool.cli.output import output_width, print_line
+from statetool.cli.output import echo_err, echo_marked, output_width, print_line
 from statetool.errors import UNREAD
 from statetool.reporting.verdicts.commands import CommandLine
 from statetool.reporting.verdicts.finding import Findings
@@ -78,6 +78,16 @@ def show_check(
 
         findings = try_remedies(findings, old, commands.a, recheck)
     print_findings(findings, form)
+
+
+def echo_check_of_result(label: str, checked: Check) -> None:
+    """Print on stderr, in one sentence, whether the new job restores what a command wrote, with warnings and with what was taken for granted."""
+    from statetool.reporting.verdicts.check import verdict_sentence
+
+    echo_err(f"{label}: {verdict_sentence(checked, 'the result')}")
+    for warning in checked.warnings:
+        echo_marked("warning", warning)
+    echo_err(*(f"not verified: {a.text} (proved by {a.option})" for a in checked.assumptions))
 
 
 def show_verification(verification: Verification, form: str) -> None:

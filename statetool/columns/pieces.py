@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from statetool.columns.arrays import is_valid
 from statetool.kernels.core.words import copy_ranges
+from statetool.kernels.entries.layout import SEPARATOR
 from statetool.kernels.values import encode as kernel
 
 Bytes = npt.NDArray[np.uint8]
@@ -201,7 +202,7 @@ class Joined:
         index = np.arange(len(self.elements)) - np.repeat(self.edges[:-1], self.counts)
         at = np.repeat(pos - offsets[self.edges[:-1]], self.counts) + offsets[:-1] + index
         copy_ranges(self.elements.data, offsets[:-1], np.diff(offsets), out, at)
-        out[at[index > 0] - 1] = 0x2C
+        out[at[index > 0] - 1] = SEPARATOR
 
 
 class Markers:

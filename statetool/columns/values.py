@@ -19,6 +19,7 @@ from statetool.formats.state_meta import KEY_VALUE_V2, StateMetaInfo
 from statetool.io.cursor import Cursor
 from statetool.kernels.core.arrays import Bytes, Int64s
 from statetool.kernels.core.codes import BAD_SEPARATOR, OK, TRUNCATED, coded_error
+from statetool.kernels.entries.layout import SEPARATOR
 from statetool.kernels.graphs.rewrite import split_values
 from statetool.kernels.values import elements
 from statetool.kernels.values import program as ir
@@ -227,7 +228,7 @@ def _split_joined_slowly(
             n += 1
             if c.left == 0:
                 break
-            if c.u1() != 0x2C:
+            if c.u1() != SEPARATOR:
                 raise coded_error(BAD_SEPARATOR).at(offset=c.pos - 1)
         counts.append(n)
     return tuple(np.array(x, dtype=np.int64) for x in (counts, starts, ends))  # type: ignore[return-value]

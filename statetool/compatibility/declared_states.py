@@ -18,7 +18,7 @@ from statetool.compatibility.record_types import has_same_streams
 from statetool.compatibility.restore import Pair, Restore
 from statetool.compatibility.rules.serializers import switch_ttl
 from statetool.compatibility.states import another_kind
-from statetool.compatibility.steps.step import Found, Result, fails_later, is_unknown, loses, may_change
+from statetool.compatibility.steps.step import Found, Result, fails_later, is_unknown, loses, may_change, note
 from statetool.compatibility.verdicts import Level, Remedy, Resolution
 from statetool.formats.state_meta import StateMetaInfo
 from statetool.serializers.core.base import Serializer, all_parts
@@ -30,10 +30,13 @@ from statetool.types.flink_calls import (
     COMPUTED,
     LAMBDA,
     DeclaredState,
+    FlinkCall,
     declared_states,
     difference,
+    fields_of_states,
     macro_calls,
     makes_type,
+    ttl_calls,
 )
 
 #: Serializers of Scala whose elements have a type that only macros know.
@@ -97,8 +100,9 @@ def check_declared_states(restore: Restore, pair: Pair, *, keyed: bool) -> Itera
     after = _Declared(classes.new.source)
     metas = {n: m for n, (_, m) in pair.old.listed_keyed.items()} if keyed else dict(pair.old.listed_elements)
     if restore.has_snapshot:
-        for name in metas if before is not None else ():
-            yield from _other_function(pair, metas[name], before.named(name), after.named(name))
+        if before is not None:
+            for name, meta in metas.items():
+                yield from _other_function(pair, meta, before.named(name), after.named(name))
         return
     for name, meta in metas.items():
         if meta.kind != "timers":
@@ -110,6 +114,55 @@ def check_declared_states(restore: Restore, pair: Pair, *, keyed: bool) -> Itera
             if any(isinstance(p, _OF_MACROS) for s in m.serializers.values() for p in all_parts(s))
         ]
         yield from _check_macros(pair, of_macros, before, after, rule="K4" if keyed else "E4")
+
+
+def check_fields(restore: Restore, pair: Pair) -> Iterator[Result]:
+    """K15: the fields of a function hold each other's states."""
+    classes = restore.job.classes
+    if classes is None or classes.old.source is None or classes.new.source is None:
+        return
+    before, after = (fields_of_states(s.own_calls()) for s in (classes.old.source, classes.new.source))
+    moved = {at: (name, after[at]) for at, name in before.items() if after.get(at, name) != name}
+    for (owner, field), (was, now) in moved.items():
+        # Without the other name in the old code, the state was renamed.
+        if {was, now} <= {*pair.old.listed_keyed} and now in {n for at, n in before.items() if at[0] == owner}:
+            text = f"The field {field} of {owner} holds the state {now} in the new job, and held {was}: it goes on with the values of another field."
+            yield may_change("K15", text, "Give each field the state that it had.", pair.old)
+
+
+def check_times_to_live(restore: Restore, pair: Pair) -> Iterator[Result]:
+    """K7: Flink compares the time stamps of values with the time to live of the new job."""
+    classes = restore.job.classes
+    states = [
+        n
+        for n, (_, m) in pair.old.listed_keyed.items()
+        if any(isinstance(p, TtlSerializer) for p in all_parts(m.value))
+    ]
+    if not states or classes is None or classes.old.source is None or classes.new.source is None:
+        return
+    before, after = (ttl_calls(s.flink_calls()) for s in (classes.old.source, classes.new.source))
+    changed = difference(before, after) if before and after else ""
+    if changed:
+        text = f"The code that sets times to live changed ({changed}). Values of {', '.join(states)} may be expired for the new job, or live on."
+        emit = note if _is_longer(before, after) else may_change
+        yield emit("K7", text, "Compare the ages of the values with the new time to live.", pair.old)
+
+
+def _is_longer(before: list[FlinkCall], after: list[FlinkCall]) -> bool:
+    """Return True if only numbers of durations differ, and each became larger."""
+    if [_without_numbers(c) for c in before] != [_without_numbers(c) for c in after]:
+        return False
+    numbers = (
+        (a, b)
+        for old, new in zip(before, after, strict=True)
+        for a, b in zip(old.constants, new.constants, strict=True)
+    )
+    return all(int(a) <= int(b) for a, b in numbers)
+
+
+def _without_numbers(call: FlinkCall) -> tuple[object, ...]:
+    others = tuple(a for a in call.arguments if a not in call.constants)
+    return call.owner, call.name, others, len(call.constants)
 
 
 def _check_macros(pair: Pair, names: list[str], before: _Declared, after: _Declared, rule: str) -> Iterator[Result]:
@@ -169,7 +222,7 @@ def _other_function(
     """Yield that a reducing or aggregating state has another function, by its name: the code of lambdas is not compared."""
     if meta.kind not in ("reducing", "aggregating"):
         return
-    was, now = ({s.types[0] for s in side if len(s.types) > 1} for side in (of_old, of_new))
+    was, now = ({s.types[0].partition(" ")[0] for s in side if len(s.types) > 1} for side in (of_old, of_new))
     if len(was) == len(now) == 1 and was != now and not any(t.startswith((LAMBDA, COMPUTED)) for t in was | now):
         text = f"The state {meta.name} is aggregated by {now.pop()} in the new job, and by {was.pop()} in the old one: its values are those of the old function."
         yield may_change("K15", text, "Compare the results, or give the state another name.", pair.old)

@@ -12,6 +12,7 @@ from typing import Final
 
 from statetool.compatibility.record_types import has_same_types
 from statetool.compatibility.restore import Pair, Restore
+from statetool.compatibility.step_verdicts import Assumption
 from statetool.compatibility.steps.step import Result, is_unknown, may_change
 from statetool.compatibility.verdicts import Remedy
 from statetool.snapshot.operator import OperatorInventory
@@ -23,6 +24,7 @@ from statetool.types.flink_calls import (
     computes_uids,
     connectors_of,
     difference,
+    main_classes,
     operator_calls,
     set_max_parallelisms,
 )
@@ -98,6 +100,18 @@ def check_computed_uids(restore: Restore, operators: list[OperatorInventory]) ->
         names = ", ".join(str(o.label) for o in operators[:_SHOWN])
         text = f"The code computes uids, and its texts changed. Whether {names} have the uids that they had is unknown."
         yield is_unknown("O4", text, _ASK)
+
+
+def check_main_classes(restore: Restore) -> Iterator[Assumption]:
+    """Yield the assumption that the job is still built by the same class, if the jar of the new job has several."""
+    classes = restore.job.classes
+    if restore.has_snapshot or classes is None or classes.new.source is None:
+        return
+    mains = main_classes(classes.new.source.flink_calls())
+    if len(mains) > 1:
+        shown = ", ".join(mains[:_SHOWN]) + (", ..." if len(mains) > _SHOWN else "")
+        text = f"the same class builds the new job as the old one: its jar has {len(mains)} that build jobs ({shown})"
+        yield Assumption(rule="O1", text=text, option="B, a savepoint of the new job")
 
 
 def _calls_of_both(restore: Restore) -> tuple[tuple[FlinkCall, ...], tuple[FlinkCall, ...]] | None:

@@ -7,9 +7,11 @@ does not mean that the snapshot is damaged.
 from __future__ import annotations
 
 import re
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Final
 
 from statetool.errors import CheckpointDeletedError, FormatError, SnapshotNotFoundError, StorageError
@@ -22,8 +24,12 @@ _STEP_SECONDS: Final = 0.05
 #: Maximum number of listings that find no complete checkpoint: each may have looked at a new one before, and at an old one after a job has
 #: completed the new one and deleted the old one.
 MOST_EMPTY_LISTINGS: Final = 3
-#: Metadata files that still existed after a wait, so that no later check waits for them.
-_STAYING: Final[set[str]] = set()
+
+
+@lru_cache(maxsize=4096)
+def _staying(metadata_file: str) -> threading.Event:
+    """Return whether a metadata file still existed after a wait, so that no later check waits for it."""
+    return threading.Event()
 
 
 def check_deletion(metadata_file: str, error: BaseException | None = None) -> None:
@@ -64,10 +70,10 @@ def grace_end() -> float:
 def is_deleted(metadata_file: str, end: float) -> bool:
     """Return True if the ``_metadata`` of a snapshot is gone; wait until ``end`` for that of a checkpoint."""
     while files.is_stored(metadata_file):
-        if _checkpoint_id(files.parent(metadata_file)) is None or metadata_file in _STAYING:
+        if _checkpoint_id(files.parent(metadata_file)) is None or _staying(metadata_file).is_set():
             return False
         if time.monotonic() > end:
-            _STAYING.add(metadata_file)
+            _staying(metadata_file).set()
             return False
         time.sleep(_STEP_SECONDS)
     return True

@@ -2,7 +2,7 @@
 
 As a job::
 
-    spark-submit --py-files statetool.zip export.py PATH --operator UID --table keyed_state \\
+    spark-submit --py-files statetool.zip export.py PATH --uid UID --table keyed_state \\
         --format parquet --output DIR
 
 ``statetool.zip`` is the output of :mod:`statetool.jobs.package`, or the wheel renamed to ``.zip``. The workers need its dependencies.
@@ -34,7 +34,7 @@ def main(arguments: Sequence[str]) -> int:
         prog="export.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("path", help="directory or metadata file of the snapshot")
-    parser.add_argument("--operator", required=True, help="uid or operator id")
+    parser.add_argument("--uid", dest="operator", required=True, help="uid or operator id")
     parser.add_argument("--format", dest="style", choices=STYLES, default="parquet")
     parser.add_argument("--output", "--target", dest="target", required=True, help="a directory; for iceberg a table")
     parser.add_argument("--by-key-group", action="store_true", help="partition by key_group")

@@ -2,7 +2,7 @@
 
 As a job::
 
-    spark-submit --py-files statetool.zip follow.py s3a://bucket/checkpoints/<job id> --operator orders \\
+    spark-submit --py-files statetool.zip follow.py s3a://bucket/checkpoints/<job id> --uid orders \\
         --target s3a://lake/orders --offsets s3a://lake/_offsets/orders
 
 ``statetool.zip`` is the output of :mod:`statetool.jobs.package`, or the wheel renamed to ``.zip``. The workers need its dependencies.
@@ -43,7 +43,7 @@ def main(arguments: Sequence[str]) -> int:
         prog="follow.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("root", help="directory of the checkpoints of one job")
-    parser.add_argument("--operator", required=True, help="uid or operator id")
+    parser.add_argument("--uid", dest="operator", required=True, help="uid or operator id")
     parser.add_argument("--table", default="keyed_state", help="keyed_state (default), timers, or the name of a state")
     parser.add_argument("--key", action="append", help="column of the primary key (default: key); may be repeated")
     parser.add_argument("--target", required=True, help="directory (parquet), or name of the table (delta, iceberg)")

@@ -2,7 +2,7 @@
 
 As a job::
 
-    spark-submit --py-files statetool.zip run.py diff BEFORE AFTER --operator orders
+    spark-submit --py-files statetool.zip run.py diff BEFORE AFTER --uid orders
 
 For ``statetool.zip`` see :mod:`statetool.jobs.export`. Commands that can run on Spark do so, as if ``--spark`` was passed.
 Output and exit codes are those of the command.

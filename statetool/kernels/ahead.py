@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import re
 import shutil
-from functools import cache
+from functools import lru_cache
 from importlib import resources
 from pathlib import Path
 from typing import Any, Final
@@ -47,7 +47,7 @@ def compile_all() -> None:
         kernel.compiled.compile(tuple(numba.typeof(_example(a)) for a in arguments))  # type: ignore[attr-defined]
 
 
-@cache
+@lru_cache(maxsize=64)
 def compile_together(names: tuple[str, ...]) -> None:
     """Compile the kernels that are about to be needed, shared among processes that start at the same time and cache code in one folder.
 

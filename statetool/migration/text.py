@@ -129,7 +129,7 @@ def _parse_state(entry: Any) -> _WrittenState:
     except (AttributeError, KeyError, TypeError, ValueError, binascii.Error) as e:
         raise OptionError(
             f"not a valid state of a migration plan: {e!r}",
-            hint="write the plan again with statetool check A B --plan FILE",
+            hint="write the plan again with statetool check A B --write-plan FILE",
         ) from e
 
 
@@ -148,7 +148,7 @@ def read_plan(record: Mapping[str, Any], inventory: Inventory) -> MigrationPlan:
         The snapshot does not have an operator or a state of the plan.
     """
     if not isinstance(record, Mapping) or record.get("version") != 1 or not isinstance(record.get("states"), list):
-        raise OptionError("not a migration plan", hint="write one with statetool check A B --plan FILE")
+        raise OptionError("not a migration plan", hint="write one with statetool check A B --write-plan FILE")
     kryo = record.get("kryo")
     states = []
     refused = [str(text) for text in record.get("refused", ())]

@@ -13,6 +13,7 @@ from typing import Any, Final
 from statetool.errors import EncodeError, FormatError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
+from statetool.kernels.entries.layout import TIME_BYTES, flip_sign
 from statetool.kernels.values.program import Constant, Fixed, Op, PerRecord, SignFlippedLong, Struct, Ttl
 from statetool.serializers.core.base import Serializer
 from statetool.serializers.core.simple import SimpleType, simple_readers
@@ -27,7 +28,6 @@ from statetool.serializers.typeutils.composite import (
 )
 from statetool.types import LogicalType, Scalar, StructType, TtlType
 
-_SIGN: Final = -(1 << 63)
 WINDOW: Final = StructType.of(start=Scalar("int64"), end=Scalar("int64"))
 
 
@@ -80,7 +80,7 @@ class TimerSerializer(CompositeSerializer):
         super().__init__(*args)
         self.nested = (self.nested[0].as_key(), *self.nested[1:])
         if self.nested[0].length >= 0 and self.nested[1].length >= 0:
-            self.length = 8 + sum_of_lengths(self.nested)
+            self.length = TIME_BYTES + sum_of_lengths(self.nested)
 
     @property
     def logical(self) -> LogicalType:
@@ -88,7 +88,7 @@ class TimerSerializer(CompositeSerializer):
         return StructType.of(timestamp=Scalar("int64"), key=key.logical, namespace=namespace.logical)
 
     def decode(self, c: Cursor) -> tuple[Any, ...]:
-        values = [c.i8() ^ _SIGN]
+        values = [flip_sign(c.i8())]
         for step, part in self.children():
             with inside(step):
                 check_last(c, part, last=step == "namespace")
@@ -99,7 +99,7 @@ class TimerSerializer(CompositeSerializer):
         timestamp, *parts = sequence(value, "timer", 3)
         if not isinstance(timestamp, int):
             raise EncodeError(f"{timestamp!r} is not the timestamp of a timer")
-        out.i8(timestamp ^ _SIGN)
+        out.i8(flip_sign(timestamp))
         for (step, part), v in zip(self.children(), parts, strict=True):
             with inside(step):
                 part.encode(out, v)

@@ -17,7 +17,7 @@ from __future__ import annotations
 import importlib
 import re
 from collections.abc import Callable, Sequence
-from functools import cache, wraps
+from functools import lru_cache, wraps
 from importlib.machinery import PathFinder
 from pathlib import Path
 from subprocess import Popen
@@ -98,7 +98,7 @@ def _view_writer(spark: Any) -> ViewWriter:
     has_cached = not session.sharedState().cacheManager().isEmpty()
     function_of = _functions_of(context)
 
-    @cache
+    @lru_cache(maxsize=256)
     def source(count: int, one_task: bool) -> tuple[Any, Any]:
         """Return the plan of ``spark.range``: the first one takes a session a third of a second to analyze."""
         plan = numbers_of.apply(0, count, 1, 1 if one_task else max(1, count))

@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
-from functools import cache
+from functools import lru_cache
 from typing import Any, Final
 
 from statetool.errors import MissingDependencyError, warn
@@ -65,7 +65,7 @@ def _problem(spark: Any) -> str | None:
     return None if python is None else _problem_of(python)
 
 
-@cache
+@lru_cache(maxsize=64)
 def _problem_of(python: str) -> str | None:
     """Return the problem of a Python, given by its name or path."""
     path = shutil.which(python)

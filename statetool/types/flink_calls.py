@@ -12,6 +12,8 @@ _SHOWN: Final = 3
 COMPUTED: Final = "?"
 #: Begins the text of a lambda, before the hash of its code.
 LAMBDA: Final = "lambda"
+#: Stands in the text of a method reference, before the name of the method and the hash of its code.
+_REFERENCE: Final = "::"
 #: Stands between that and the types of the lambda.
 OF_TYPES: Final = ":"
 _WINDOWS: Final = "org.apache.flink.streaming.api.windowing."
@@ -40,6 +42,8 @@ _SETTERS: Final = (
 )
 _STREAMS: Final = "org.apache.flink.streaming.api.datastream."
 _ENVIRONMENT: Final = "org.apache.flink.streaming.api.environment."
+_MAIN: Final = ".main"
+_TTL: Final = "StateTtlConfig"
 #: Beginnings of the names of methods that create streams.
 _FIRST: Final = ("from", "add", "read", "socket", "create")
 _UIDS: Final = ("uid", "setUid", "setUidHash")
@@ -102,7 +106,7 @@ class FlinkCall:
     arguments: tuple[str, ...]
     place: str
     branches: bool = False
-    use: Literal["", "types", "streams", "states"] = ""
+    use: Literal["", "types", "streams", "states", "keys", "fields"] = ""
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -115,8 +119,8 @@ class FlinkCall:
         return tuple(a for a in self.arguments if a.lstrip("-").isdecimal())
 
     def without_code(self) -> FlinkCall:
-        """Return the call without the hashes of the code of its lambdas."""
-        return replace(self, arguments=tuple(LAMBDA if a.startswith(LAMBDA) else a for a in self.arguments))
+        """Return the call without the hashes of the code of its lambdas and methods."""
+        return replace(self, arguments=tuple(map(_without_code, self.arguments)))
 
     def __str__(self) -> str:
         return self._text(self.arguments)
@@ -167,6 +171,12 @@ class DeclaredState:
         return not self.types or any(COMPUTED in t for t in self.types)
 
 
+def _without_code(argument: str) -> str:
+    if argument.startswith(LAMBDA):
+        return LAMBDA
+    return argument.partition(" ")[0] if _REFERENCE in argument and not argument.startswith('"') else argument
+
+
 def declared_states(calls: Iterable[FlinkCall]) -> Iterator[DeclaredState]:
     """Yield the states that calls declare."""
     ordered = list(calls)
@@ -201,8 +211,8 @@ def _mode(taken: FlinkCall) -> str:
 
 
 def key_calls(calls: Iterable[FlinkCall]) -> list[FlinkCall]:
-    """Return the calls that select keys."""
-    return [c for c in calls if c.name == "keyBy"]
+    """Return the calls that select keys, and those that create a selector of the job."""
+    return [c for c in calls if c.name == "keyBy" or c.use == "keys"]
 
 
 def timer_calls(calls: Iterable[FlinkCall]) -> list[FlinkCall]:
@@ -334,7 +344,7 @@ def typing_calls(calls: Iterable[FlinkCall]) -> list[tuple[str, ...]]:
             or (call.owner.startswith(_ENVIRONMENT) and call.name.startswith(_FIRST))
         ) and not (call.owner.rpartition(".")[2] in _WINDOWED or call.name in _TYPE_KEEPING)
         if is_stream or call.owner.startswith(_TYPES) or call.use == "types":
-            arguments = [a.partition(OF_TYPES)[2] if a.startswith(LAMBDA) else a for a in call.arguments]
+            arguments = [a.partition(OF_TYPES)[2] if a.startswith(LAMBDA) else _without_code(a) for a in call.arguments]
             kept = (a for a in arguments if call.owner.startswith(_TYPES) or a in call.classes or not _is_plain(a))
             found.append((call.owner, call.name, *kept))
     return found
@@ -407,6 +417,26 @@ def connectors_of(calls: Iterable[FlinkCall]) -> set[str]:
         elif call.owner.startswith(_ENVIRONMENT) and call.name.startswith(("from", "read", "socket")):
             found.add(call.name)
     return found
+
+
+def fields_of_states(calls: Iterable[FlinkCall]) -> dict[tuple[str, str], str]:
+    """Return the constant names of the states that code stores in fields, by class and field."""
+    found: dict[tuple[str, str], set[str]] = {}
+    for call in calls:
+        if call.use == "fields":
+            found.setdefault((call.owner, call.name), set()).add(call.arguments[0])
+    return {at: text[1:-1] for at, (text, *more) in found.items() if not more and text.startswith('"')}
+
+
+def ttl_calls(calls: Iterable[FlinkCall]) -> list[FlinkCall]:
+    """Return the calls that configure a time to live."""
+    return [c for c in calls if c.owner.rpartition(".")[2].startswith(_TTL)]
+
+
+def main_classes(calls: Iterable[FlinkCall]) -> list[str]:
+    """Return the classes whose ``main`` builds a job."""
+    places = {c.place for c in calls if c.owner.startswith(_ENVIRONMENT)}
+    return sorted(p.removesuffix(_MAIN) for p in places if p.endswith(_MAIN))
 
 
 def set_max_parallelisms(calls: Iterable[FlinkCall]) -> list[str]:

@@ -142,7 +142,7 @@ COMMANDS: Final = (
     ("diff", "PATH", "OTHER"),
     ("diff", "PATH", "UNKNOWN"),
     ("diff", "PATH", "PATH"),
-    ("diff", "PATH", "OTHER", "--operator", HOSTILE, "--keys", json.dumps([HOSTILE])),
+    ("diff", "PATH", "OTHER", "--uid", HOSTILE, "--keys", json.dumps([HOSTILE])),
     ("check", "PATH", "OTHER"),
     ("check", "PATH", "--flink", "2.3"),
     ("check", "PATH", "--flink", HOSTILE),

@@ -127,7 +127,7 @@ def test_json_is_quiet(tmp_path: Path) -> None:
 
 def test_nothing_is_shown_where_there_is_no_terminal(capfd: pytest.CaptureFixture[str]) -> None:
     with progress.progress("work"):
-        assert progress._running is None
+        assert progress._COMMAND.watcher is None
     assert capfd.readouterr().err == ""
 
 
@@ -137,11 +137,11 @@ def test_the_estimate_is_of_what_is_read_and_written(monkeypatch: pytest.MonkeyP
         progress, "_REFRESH", 3600.0
     )  # the thread does nothing: this test may be stopped for two seconds
     with progress.progress("work"):
-        assert progress._running is not None
+        assert progress._COMMAND.watcher is not None
         progress.expect(lambda: 100)
         with progress.progress("inner"):  # of a command called by another command
             progress.expect(lambda: 20)
-        watcher = progress._running
+        watcher = progress._COMMAND.watcher
         assert watcher.expected == 120
         BYTES_READ.total += 50
         BYTES_WRITTEN.total += 10
@@ -154,7 +154,7 @@ def test_the_estimate_is_of_what_is_read_and_written(monkeypatch: pytest.MonkeyP
         assert task.completed == 120
         progress.hide_progress()
         assert watcher._bar is None
-    assert progress._running is None
+    assert progress._COMMAND.watcher is None
 
 
 @pytest.mark.parametrize("connection", [{}, {"_jsc": None}])

@@ -202,7 +202,7 @@ def test_states_left_out_have_no_hints() -> None:
         (["erase", ZOO, "new", "--keys", "a", "--report", "JSON"], "--report JSON: 'JSON' is the name of a format"),
         (["sql", ZOO, "SELECT 1", "--to", "csv"], "--output csv chooses the format; a file of this name is ./csv"),
         (["diff", ZOO, ZOO, "--target", "parquet"], "--output parquet chooses the format"),
-        (["check", ZOO, ZOO, "--plan", "json"], "--output json chooses the format"),
+        (["check", ZOO, ZOO, "--write-plan", "json"], "--output json chooses the format"),
     ],
 )
 def test_the_name_of_a_format_is_none_of_a_file(

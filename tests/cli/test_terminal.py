@@ -83,6 +83,26 @@ def test_output_in_a_pipe_fits_columns_that_the_user_sets() -> None:
         assert piped(no_width).stdout == complete.stdout
 
 
+def test_cut_texts_are_aligned_in_a_terminal_without_an_ellipsis() -> None:
+    c = {"PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "LC_ALL": "C"}
+    shown = at_a_terminal(60, "states", ZOO, settings=c)
+    assert shown == at_a_terminal(60, "states", ZOO).replace("…", "~")
+    assert "~" in shown
+
+
+def test_help_fits_a_narrow_terminal() -> None:
+    shown = at_a_terminal(40, "report", "--help").partition("Examples:")
+    assert max(map(len, shown[0].splitlines())) <= 40
+    assert max(map(len, shown[2].partition("Options")[2].splitlines())) <= 40
+
+
+@pytest.mark.parametrize("columns", [30, 40])
+def test_the_names_of_states_stay_in_a_very_narrow_terminal(columns: int) -> None:
+    shown = at_a_terminal(columns, "states", ZOO).splitlines()
+    assert max(map(len, shown)) <= columns
+    assert shown[0].split() == ["operator", "name"]
+
+
 @pytest.mark.parametrize("width", range(1, 12))
 def test_a_cell_has_its_width(width: int) -> None:
     for text in ("", "a", "abcdefghijklmnop", "日本語日本語日本語", "Größe", "e\u0301" * 20):
@@ -482,7 +502,7 @@ def test_files_and_names_that_cannot_be_are_errors_of_ours(tmp_path: Path) -> No
     assert (done.exit_code, "is not a valid UTF-8 CSV file" in done.stderr) == (3, True)
     done = CliRunner().invoke(cli, ["copy", ZOO, str(tmp_path / "a\0b")])
     assert (done.exit_code, "is not a valid name of a directory" in done.stderr) == (2, True)
-    done = CliRunner().invoke(cli, ["diff", ZOO, ZOO, "--operator", "timers", "--keys", ""])
+    done = CliRunner().invoke(cli, ["diff", ZOO, ZOO, "--uid", "timers", "--keys", ""])
     assert (done.exit_code, "keys is not JSON" in done.stderr) == (2, True)
 
 

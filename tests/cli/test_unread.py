@@ -68,7 +68,7 @@ def test_statistics_count_the_other_operators(logged: st.Savepoint) -> None:
         line.split() for line in text.stdout.splitlines() if "(l-float)" in line or line.startswith("l-float ")
     )
     assert line.count("-") >= 3
-    assert run("stats", logged.path, "--operator", "l-long", code=0).stderr == ""
+    assert run("stats", logged.path, "--uid", "l-long", code=0).stderr == ""
 
 
 def test_a_comparison_goes_on_with_the_other_operators(logged: st.Savepoint, tmp_path: Path) -> None:

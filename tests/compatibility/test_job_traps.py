@@ -39,6 +39,7 @@ TRAPS: Final = (
     ("TrapTransformation", "StateSame", "unknown"),
     ("TrapUnnamed", "FlightFieldAdded", "unknown"),
     ("TrapInherited", "FlightFieldAdded", "unknown"),
+    ("TrapTwoMains", "StateSame", "fully"),
 )
 
 
@@ -58,13 +59,23 @@ def jars(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return work
 
 
-@pytest.mark.parametrize(("trap", "pair", "verdict"), TRAPS)
-def test_code_is_not_taken_for_what_runs(snapshots: Path, jars: Path, trap: str, pair: str, verdict: str) -> None:
-    check = st.check(
+def checked(snapshots: Path, jars: Path, trap: str, pair: str) -> st.Check:
+    return st.check(
         job_pairs.load(snapshots / "old" / pair / "1.20"),
         flink="1.20",
         backend="heap",
         jars=(jars / f"{trap}-old.jar",),
         other_jars=(jars / f"{trap}-new.jar",),
     )
-    assert check.verdict == verdict
+
+
+@pytest.mark.parametrize(("trap", "pair", "verdict"), TRAPS)
+def test_code_is_not_taken_for_what_runs(snapshots: Path, jars: Path, trap: str, pair: str, verdict: str) -> None:
+    assert checked(snapshots, jars, trap, pair).verdict == verdict
+
+
+def test_several_main_classes_are_assumed_to_be_the_same(snapshots: Path, jars: Path) -> None:
+    several = checked(snapshots, jars, "TrapTwoMains", "StateSame").assumptions
+    one = checked(snapshots, jars, "TrapOtherKeys", "StateSame").assumptions
+    assert any(a.rule == "O1" and "jobs.TrapTwoMains$First, jobs.TrapTwoMains$Second" in a.text for a in several)
+    assert not any("that build jobs" in a.text for a in one)

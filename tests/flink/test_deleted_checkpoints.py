@@ -197,7 +197,7 @@ def _on_spark(i: int, spark: Any, job: Path, work: Path, *, late: bool) -> str:
     """Reads by DataFrame, by an export and by the follow job."""
     if i % 4 == 3:
         options = [
-            "--operator",
+            "--uid",
             "counts",
             "--target",
             str(work / "table"),

@@ -28,11 +28,11 @@ def run(steps: Steps) -> None:
         steps.begin()
         steps.run("python -m statetool.jobs.package statetool.zip")
         submit_with = "spark-submit --py-files statetool.zip"
-        exported = f"{_SAVEPOINT} --operator orders --table keyed_state --target $PWD/rows"
+        exported = f"{_SAVEPOINT} --uid orders --table keyed_state --target $PWD/rows"
         in_tasks = "--conf spark.statetool.localBytes=0"
         assert "12 rows in" in steps.run(f"{submit_with} {in_tasks} {_JOBS}/export.py {exported}")
         assert '"orders"' in steps.run(f"{submit_with} {_JOBS}/run.py stats {_SAVEPOINT} --table operators --json")
-        followed = "$PWD/checkpoints --operator op --target $PWD/lake --offsets $PWD/offsets --option uids=op --once"
+        followed = "$PWD/checkpoints --uid op --target $PWD/lake --offsets $PWD/offsets --option uids=op --once"
         steps.run(f"{submit_with} {_JOBS}/follow.py {followed}")
     read = "import statetool.io, pyarrow.parquet as pq, glob; print(pq.read_table(glob.glob('lake/checkpoint-*')[0])['a'][0])"
     assert steps.run(f'python -c "{read}"') == "b'x'\n"

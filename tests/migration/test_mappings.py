@@ -84,14 +84,15 @@ def test_the_command_ends_with_what_check_says_of_the_result(tmp_path: Path) -> 
     options = ["--rename", "op.s.value.city=town", "--accept", "op.s.value.gone"]
     done = run(cli, ["migrate", old, str(tmp_path / "c"), "--to", job, *options, "--json"])
     assert done.exit_code == 0
-    assert f"Checked against {job}: the new job restores the result." in done.stderr
+    assert f"Checked against {job}: the new job restores the result, if 3 assumptions hold." in done.stderr
+    assert done.stderr.count("\nnot verified: ") == 3
     assert json.loads(done.stdout)[-1] == {"step": "check", "change": "fully", "text": "", "needs": "nothing"}
     # A dry run writes and checks nothing. It shows steps even if they are refused.
     dry = run(cli, ["migrate", old, str(tmp_path / "d"), "--to", job, *options, "--json", "--dry-run"])
     assert "check" not in {r["step"] for r in json.loads(dry.stdout)}
     refused = run(cli, ["migrate", old, str(tmp_path / "d"), "--to", job, "--json"])
     assert (refused.exit_code, not json.loads(refused.stdout)) == (3, False)
-    assert run(cli, ["check", old, job, "--plan", str(tmp_path / "plan.json")]).exit_code == 1
+    assert run(cli, ["check", old, job, "--write-plan", str(tmp_path / "plan.json")]).exit_code == 1
     by_plan = run(cli, ["migrate", old, str(tmp_path / "e"), "--plan", str(tmp_path / "plan.json"), *options])
     assert by_plan.exit_code == 0
     assert f"not checked (run: statetool check {tmp_path / 'e'} B" in by_plan.stderr

@@ -361,7 +361,7 @@ def test_the_commands_write_a_plan_and_follow_it(tmp_path: Path) -> None:
     written(tmp_path / "new-job", NEW, NO_ORDERS)
     run = CliRunner().invoke
     plan, target = str(tmp_path / "plan.json"), str(tmp_path / "migrated")
-    assert "1 state to migrate" in run(cli, ["check", old, job, "--plan", plan]).stderr
+    assert "1 state to migrate" in run(cli, ["check", old, job, "--write-plan", plan]).stderr
     options = ["--plan", plan, "--rename", "op.s.value.city=town"]
     refused = run(cli, ["migrate", old, target, *options, "--dry-run", "--json"])
     assert refused.exit_code == 1

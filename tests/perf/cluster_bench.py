@@ -68,7 +68,7 @@ class Bench:
     def _run(
         self, what: str, path: str, operator: str, settings: Mapping[str, str], variables: Mapping[str, str]
     ) -> None:
-        rows = self._submitted(what, settings, variables, "export.py", path, "--operator", operator, "--output")
+        rows = self._submitted(what, settings, variables, "export.py", path, "--uid", operator, "--output")
         self._submitted("  Spark alone copies these rows", settings, variables, PLAIN_COPY, rows)
 
     def _submitted(

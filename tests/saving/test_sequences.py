@@ -25,6 +25,7 @@ from statetool.errors import StatetoolError
 from statetool.formats.operator_id import operator_id_for_uid
 from statetool.formats.stream import Stream
 from statetool.java.hashing.keys import decode_key
+from statetool.migration.plan import MigrationPlan
 from statetool.saving.streams.filters import key_bounds
 from statetool.serializers.core.base import Serializer
 from statetool.tables.scan import place_keys
@@ -487,7 +488,7 @@ class Walk:
         st.copy(self.path, dst)
         return {}
 
-    def new_type(self, dst: str) -> tuple[st.MigrationPlan, str | None, Callable[[Model], Model]]:
+    def new_type(self, dst: str) -> tuple[MigrationPlan, str | None, Callable[[Model], Model]]:
         """Return a plan that gives a state of numbers another type, its operator, and what it does to that; else a plan that does nothing."""
         sp = self.load(self.path)
         numbers = [

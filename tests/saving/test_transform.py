@@ -17,7 +17,7 @@ from statetool import flink
 from statetool.cli.main import cli
 from statetool.entries.form import ALL_ENTRIES
 from statetool.errors import MissingKeyError, OptionError, UnknownNameError
-from statetool.tables import read
+from statetool.tables import splits
 from tests.support.zoo import ZOO
 
 if TYPE_CHECKING:
@@ -281,7 +281,7 @@ def test_a_function_that_drops_rows_is_told_which_timers_stay(tmp_path: Path) ->
 
 @pytest.fixture
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(read, "_BATCH_BYTES", 2 << 10)
+    monkeypatch.setattr(splits, "_BATCH_BYTES", 2 << 10)
 
 
 @pytest.mark.usefixtures("small_batches")

@@ -27,7 +27,7 @@ from tests.support.snapshots import build
 
 @pytest.fixture(autouse=True)
 def nothing_declared(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(declarations, "_declared", {})
+    monkeypatch.setattr(declarations, "DECLARED", declarations.DeclaredClasses())
 
 
 def bound(snapshot: bytes, *classes: ClassDeclaration) -> Serializer:

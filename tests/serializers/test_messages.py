@@ -16,6 +16,7 @@ from statetool.compatibility.verdicts import Level
 from statetool.errors import DecodeError, EncodeError, FormatError, OptionError, UnknownSerializerError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
+from statetool.java.declaring.classes import DeclaredClasses
 from statetool.migration.choices import Choices
 from statetool.migration.compiling import Compiler
 from statetool.serializers.core.base import Serializer
@@ -218,7 +219,7 @@ def test_the_declaration_says_nothing_about_kryo() -> None:
 
 
 def test_declarations_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("statetool.java.declaring.classes._declared", {})
+    monkeypatch.setattr("statetool.java.declaring.classes.DECLARED", DeclaredClasses())
     found = statetool.declare_protobuf("a.Order", serializer="a.Snapshot", length_prefix="int")
     assert from_json(to_json(found)) == found
     with pytest.raises(OptionError, match="without its descriptor"):

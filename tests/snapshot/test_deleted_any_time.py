@@ -119,7 +119,7 @@ class Store:
         self.deletion = None
         shutil.rmtree(self.job, ignore_errors=True)
         shutil.copytree(self.template, self.job, copy_function=os.link)
-        deletion._STAYING.clear()
+        deletion._staying.cache_clear()
         self.deletion = Deletion(self.job, steps, start)
         return self.deletion
 

@@ -281,8 +281,8 @@ def test_a_uid_of_another_snapshot_is_taken_only_if_it_hashes_to_the_id(corpus: 
 COMMANDS: Final = {
     "head": ["head", "{path}", "{operator}", "-n", "1"],
     "schema": ["schema", "{path}", "{operator}"],
-    "stats": ["stats", "{path}", "--operator", "{operator}", "--table", "operators"],
-    "diff": ["diff", "{path}", "{path}", "--operator", "{operator}"],
+    "stats": ["stats", "{path}", "--uid", "{operator}", "--table", "operators"],
+    "diff": ["diff", "{path}", "{path}", "--uid", "{operator}"],
     "sources show": ["sources", "show", "{path}", "--uid", "{operator}"],
     "sinks list": ["sinks", "list", "{path}", "--uid", "{operator}"],
     "rescale": ["rescale", "{path}", "{new}", "--uid", "{operator}=256", "--dry-run"],

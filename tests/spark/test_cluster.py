@@ -53,7 +53,7 @@ def export(master: str, package: Path | None, folder: Path, archives: str | None
     target = folder / "rows"
     in_tasks = with_archives() | _BOTH_WORKERS | {"spark.statetool.localBytes": "0"}
     process = submit(
-        master, package, folder, ZOO, "--operator", "collections-by-string", "--table", "keyed_state",
+        master, package, folder, ZOO, "--uid", "collections-by-string", "--table", "keyed_state",
         "--states", ",".join(STATES), "--format", "parquet", "--output", str(target),
         archives=archives, variables=python, settings=in_tasks,
     )  # fmt: skip
@@ -124,7 +124,7 @@ def test_a_snapshot_is_rescaled_and_compared_by_jobs(package: Path, tmp_path: Pa
 
 def test_the_job_here_with_an_error_of_its_tasks(package: Path, tmp_path: Path, corpus: Path) -> None:
     snapshot = str(corpus / "v2_3_0-hashmap-canonical" / "snapshot")
-    arguments = ("--operator", "orders", "--states", "pet", "--output", str(tmp_path / "x"))
+    arguments = ("--uid", "orders", "--states", "pet", "--output", str(tmp_path / "x"))
     process = submit("local[2]", package, tmp_path, snapshot, *arguments)
     assert process.returncode == 3
     # spark-submit merges both outputs of the job into its standard output.
@@ -139,7 +139,7 @@ def test_a_stream_needs_the_package_in_the_zip_only(package: Path, tmp_path: Pat
         job.put("a", 1, b"x")
         job.checkpoint()
         truth = dict(job.truth["a"])
-    arguments = ("--operator", "op", "--target", str(tmp_path / "lake"), "--offsets", str(tmp_path / "offsets"))
+    arguments = ("--uid", "op", "--target", str(tmp_path / "lake"), "--offsets", str(tmp_path / "offsets"))
     more = ("--once", "--option", "uids=op")
     python = str(python_without_package(tmp_path))
     process = submit(

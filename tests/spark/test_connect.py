@@ -135,7 +135,7 @@ def test_a_stream_needs_the_package_on_the_path_of_the_server(folder: Path, tmp_
 
 def test_the_export_job_takes_the_package_along(server: str, folder: Path, expected: pa.Table, tmp_path: Path) -> None:
     target = tmp_path / "rows"
-    arguments = (ZOO, "--operator", "timers", "--table", "keyed_state", "--output", str(target))
+    arguments = (ZOO, "--uid", "timers", "--table", "keyed_state", "--output", str(target))
     path = str(folder / "statetool.zip")
     process = run("-m", "statetool.jobs.export", *arguments, folder=tmp_path, SPARK_REMOTE=server, PYTHONPATH=path)
     assert process.returncode == 0, process.stdout[-1000:] + process.stderr[-5000:]

@@ -22,7 +22,7 @@ OPTIONS = ("--option", "uids=op")
 
 def follow(root: Path, work: Path, *more: str) -> int:
     places = ("--target", str(work / "lake"), "--offsets", str(work / "offsets"))
-    return main([str(root), "--operator", "op", *places, "--once", *OPTIONS, *more])
+    return main([str(root), "--uid", "op", *places, "--once", *OPTIONS, *more])
 
 
 def lake(spark: Any, work: Path) -> dict[int, bytes]:

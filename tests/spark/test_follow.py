@@ -16,7 +16,7 @@ from statetool.jobs import follow
 from tests.support.spark.data_sources import data_sources
 from tests.support.spark.followed import follow_a_job
 
-ARGUMENTS = ["/checkpoints", "--operator", "counts", "--target", "/table", "--offsets", "/offsets"]
+ARGUMENTS = ["/checkpoints", "--uid", "counts", "--target", "/table", "--offsets", "/offsets"]
 
 
 @pytest.mark.full

@@ -71,7 +71,7 @@ def test_the_image_has_all_that_jobs_need(image: Image, tmp_path: Path) -> None:
         (seen,) = [line for line in submit(launcher, master, str(look)).splitlines() if line.startswith("seen")]
         assert json.loads(seen.removeprefix("seen ")) == [[image.mark, 185, True, 1, 0]] * 2
         submit(
-            launcher, master, f"{JOBS}/export.py", str(tmp_path / "savepoint"), "--operator", "collections-by-string",
+            launcher, master, f"{JOBS}/export.py", str(tmp_path / "savepoint"), "--uid", "collections-by-string",
             "--states", ",".join(STATES), "--output", str(tmp_path / "rows"),
         )  # fmt: skip
     # Both workers, for both jobs. The master may replace an executor that ends before it knows that its job has.

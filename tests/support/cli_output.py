@@ -45,7 +45,7 @@ RUNS: Final[dict[str, Sequence[str]]] = {
     "head": ("head", "SAVEPOINT", "timers"),
     "head-json": ("head", "SAVEPOINT", "timers", "timers", "-n", "2", "--json"),
     "head-undecoded": ("head", "SAVEPOINT", "orders", "--on-error", "keep_raw", "-n", "2", "--key-group"),
-    "stats": ("stats", "SAVEPOINT", "--operator", "timers"),
+    "stats": ("stats", "SAVEPOINT", "--uid", "timers"),
     "stats-growth": ("stats", "CHECKPOINTS"),
     "chain": ("chain", "CHECKPOINTS"),
     "orphans": ("orphans", "CHECKPOINTS", "--min-age", "0s"),

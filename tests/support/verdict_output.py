@@ -45,7 +45,7 @@ COMMANDS: Final[dict[str, tuple[tuple[str, ...], ...]]] = {
     "diff": (
         ("diff", "old", "new"),
         ("diff", "alike", "alike-2"),
-        ("diff", "release-1.20", "demo", "--limit", "1", "--operator", "orders", "--operator", "by-short"),
+        ("diff", "release-1.20", "demo", "--limit", "1", "--uid", "orders", "--uid", "by-short"),
         ("diff", "unread", "unread-2", *_UNREADABLE),
         ("diff", "old", "old"),
     ),

@@ -16,7 +16,7 @@ import statetool
 from statetool.formats.backends import native
 from statetool.formats.keyed.entries import EntryBatch
 from statetool.formats.rocksdb.slices import Slice
-from statetool.tables import read, scan
+from statetool.tables import read, scan, splits
 from statetool.tables.splits import Split
 from tests.support.quick import fewer_uncompiled
 from tests.support.snapshots.build import INT, LONG, STRING, composite
@@ -114,7 +114,7 @@ def test_nothing_keeps_a_batch_of_entries_while_the_next_one_is_read(
 
     monkeypatch.setattr(native, "batch_of_slices", combine)
     monkeypatch.setattr(native, "_LEAST_SLICE", 100)
-    monkeypatch.setattr(read, "_BATCH_BYTES", 1)
+    monkeypatch.setattr(splits, "_BATCH_BYTES", 1)
     (split, *_) = both[1].scan().splits
     assert sum(batch.num_rows for batch in read.read_split(split)) > 10
     assert len(kept) > 2

@@ -74,7 +74,7 @@ def plan_comparison(before: Inventory, after: Inventory, request: ComparisonRequ
     pairs = _operators(before, after, request.operators)
     _check_states(pairs, request.states)
     if request.keys is not None and len(pairs) > 1 and request.operators is None:
-        raise OptionError("keys need one operator", hint="name it: operators=[...], --operator UID")
+        raise OptionError("keys need one operator", hint="name it: operators=[...], --uid UID")
     unread: dict[str, StatetoolError] = {}
     for old, new in pairs:
         operator = (old or new).label  # type: ignore[union-attr]

@@ -29,6 +29,7 @@ from statetool.formats.stream import Stream
 from statetool.io.open_files import keeping_open
 from statetool.java.hashing.keys import decode_key
 from statetool.kernels.core.arrays import Int64s
+from statetool.kernels.entries.layout import decode_times
 from statetool.kernels.entries.measures import KEY_BYTES, count_keys, measure_rows, select_largest
 from statetool.kernels.values import program as ir
 from statetool.kernels.values.sizes import fixed_size
@@ -38,7 +39,6 @@ from statetool.types.options import Columns
 #: Where lengths are counted, after the sizes of keys and of values.
 _LENGTH: Final = 2
 _ACCESS_BYTES: Final = 8
-_SIGN: Final = np.int64(-(1 << 63))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -339,8 +339,8 @@ class _Meter:
         self.put(self.measured.ages, name, times)
 
     def times_of_timers(self, meta: StateMetaInfo, entries: EntryBatch) -> None:
-        """Count timers by firing time: each begins with its time, the sign bit flipped."""
-        fires = big_endian(entries.data, entries.key) ^ _SIGN
+        """Count timers by firing time: each begins with its time."""
+        fires = decode_times(entries.data, entries.key)
         # Timers of unbounded windows are at the largest time: a difference to it would overflow.
         ahead = np.where(fires > 0, fires - self.task.now_ms, np.maximum(fires, -(1 << 62)) - self.task.now_ms)
         self.put(self.measured.timers, meta.name, self.times(fires, ahead, TIMER_EDGES))

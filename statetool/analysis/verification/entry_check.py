@@ -36,6 +36,7 @@ from statetool.java.hashing.key_hash import key_groups
 from statetool.java.hashing.keys import KeyHasher, decode_key
 from statetool.java.hashing.possible_keys import nulls_among
 from statetool.kernels.core.arrays import Int64s
+from statetool.kernels.entries.layout import SEPARATOR
 from statetool.serializers.core.base import Serializer
 from statetool.serializers.value_ends import find_ends
 from statetool.tables.kinds.elements import ElementSplit
@@ -341,7 +342,7 @@ def decodes_plainly(key: Serializer, meta: StateMetaInfo, entry: EntryBatch) -> 
         element = shape.packed or shape.element
         element.decode(c)
         while shape.kind == "list" and not shape.framed_bytes and c.left:
-            if c.u1() != 0x2C:
+            if c.u1() != SEPARATOR:
                 return False
             element.decode(c)
     except StatetoolError:

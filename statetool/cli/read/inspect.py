@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import statetool
-from statetool.cli.completion import complete_operator, complete_path, complete_state
+from statetool.cli.completion import complete_path, complete_state
 from statetool.cli.group import Command
 from statetool.cli.options import (
     OUTPUT,
@@ -29,6 +29,7 @@ from statetool.cli.options import (
     jar_options,
     open_snapshot,
     open_snapshots,
+    operator_option,
     sql_plan_options,
     start_options,
 )
@@ -95,13 +96,7 @@ def largest_options(command: Callable[..., None]) -> Callable[..., None]:
 
 @click.command(cls=Command)
 @click.argument("path", shell_complete=complete_path)
-@click.option(
-    "--operator",
-    "operators",
-    multiple=True,
-    shell_complete=complete_operator,
-    help="Operator to measure, by uid, name or operator id.",
-)
+@operator_option("Operator to measure, by uid, name or operator id.", "operators", multiple=True)
 @click.option(
     "--table",
     type=click.Choice(_ALL_TABLES),
@@ -186,13 +181,7 @@ def _check_estimate(table: str | None, estimate: bool) -> None:
 @click.command(cls=Command)
 @click.argument("before", metavar="A", shell_complete=complete_path)
 @click.argument("after", metavar="B", shell_complete=complete_path)
-@click.option(
-    "--operator",
-    "operators",
-    multiple=True,
-    shell_complete=complete_operator,
-    help="Operator to compare, by uid, name or operator id.",
-)
+@operator_option("Operator to compare, by uid, name or operator id.", "operators", multiple=True)
 @click.option("--states", shell_complete=complete_state, help="States to compare, separated by commas.")
 @click.option("--keys", metavar="KEYS", help='Keys to compare, as JSON: [1, "a", {"tuple": ["b", 2]}].')
 @click.option("--ignore-access-times", is_flag=True, help="Ignore the last access of values with a time to live.")
@@ -218,7 +207,7 @@ def diff(
     Exits 1 if there are differences, or state that could not be compared.
 
     Examples:
-      statetool diff savepoint-1a2b savepoint-3c4d --operator orders
+      statetool diff savepoint-1a2b savepoint-3c4d --uid orders
       statetool diff old-savepoint new-savepoint -o parquet --target diff.parquet
     """
     from statetool.tables.request import ScanRequest
@@ -264,7 +253,7 @@ def new_job_options(command: Callable[..., None]) -> Callable[..., None]:
 @click.argument("b", metavar="[B]", required=False, shell_complete=complete_path)
 @new_job_options
 @file_option(
-    "--plan",
+    "--write-plan",
     "plan_file",
     help="New file for a migration plan, to edit and pass to statetool migrate (needs B).",
 )
@@ -308,7 +297,7 @@ def check(
 
     Examples:
       statetool check savepoint-1a2b --flink 2.3
-      statetool check savepoint-1a2b savepoint-of-new-job --plan plan.json
+      statetool check savepoint-1a2b savepoint-of-new-job --write-plan plan.json
       statetool check savepoint-1a2b --jar-a old.jar --jar-b new.jar --flink 2.3
       statetool check savepoint-1a2b --jar-b new.jar --run --flink-home flink-2.3
     """
@@ -332,7 +321,9 @@ def check(
     show_check(checked, first, others[0] if others else None, options.output.form, jar_b, flink, backend, recheck)
     if plan_file is not None:
         if not others:
-            raise OptionError("--plan needs B, a savepoint of the new job", hint="run: statetool check A B --plan FILE")
+            raise OptionError(
+                "--write-plan needs B, a savepoint of the new job", hint="run: statetool check A B --write-plan FILE"
+            )
         plan = statetool.plan_migration(first, *others)
         statetool.write_plan(plan, plan_file)
         echo_err(f"{several(len(plan.states), 'state')} to migrate, written to {plan_file}")

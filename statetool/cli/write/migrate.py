@@ -29,9 +29,9 @@ from statetool.cli.options import (
     pairs,
     sql_plan_options,
 )
-from statetool.cli.output import echo_err, echo_marked
+from statetool.cli.output import echo_err
 from statetool.cli.read.inspect import comparison_record
-from statetool.cli.verdicts import command_line, show_comparison
+from statetool.cli.verdicts import command_line, echo_check_of_result, show_comparison
 from statetool.cli.write.rewrite import report_target, source_and_target
 from statetool.errors import OptionError, StatetoolError
 from statetool.snapshot.metadata_tables import operator_row
@@ -150,7 +150,9 @@ def _migration_options(command: Callable[..., None]) -> Callable[..., None]:
         click.option(
             "--accept", multiple=True, metavar="STEP", help="Step that loses values and that you accept, by name."
         ),
-        click.option("--plan", "plan_file", metavar="FILE", help="Plan to run, from statetool check --plan FILE."),
+        click.option(
+            "--plan", "plan_file", metavar="FILE", help="Plan to run, from statetool check --write-plan FILE."
+        ),
         click.option("--to", "new_job", metavar="JOB", help="Savepoint of the new job; its state may be empty."),
     ):
         command = option(command)
@@ -336,11 +338,7 @@ def _print_verdict(checked: Check | None, target: str, new_job: str | None) -> N
     if checked is None:
         echo_err(f"not checked (run: statetool check {target} B, where B is a savepoint of the new job)")
         return
-    from statetool.reporting.verdicts.check import verdict_sentence
-
-    echo_err(f"Checked against {new_job}: {verdict_sentence(checked, 'the result')}")
-    for warning in checked.warnings:
-        echo_marked("warning", warning)
+    echo_check_of_result(f"Checked against {new_job}", checked)
 
 
 def _verdict_row(checked: Check) -> StepRow:

@@ -212,7 +212,7 @@ def convert(
 
     Examples:
       statetool convert checkpoints/1a2b/chk-7 savepoints/from-chk-7 --dry-run
-      statetool convert from-chk-7 native --format native --backend rocksdb
+      statetool convert savepoint-1a2b native --format native --backend rocksdb
       statetool convert forst-checkpoint savepoint --state-api v1
     """
     savepoint = open_snapshot(source, options)

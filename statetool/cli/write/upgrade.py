@@ -22,7 +22,8 @@ from statetool.cli.options import (
     sql_plan_options,
     start_options,
 )
-from statetool.cli.output import echo_err, echo_marked
+from statetool.cli.output import echo_err
+from statetool.cli.verdicts import echo_check_of_result
 from statetool.cli.write.migrate import fill_option, last_access_option, report_steps
 from statetool.cli.write.rewrite import report_target, source_and_target
 from statetool.errors import several
@@ -121,8 +122,4 @@ def _report(upgraded: Upgrade, target: str, options: CommonOptions) -> None:
         problems = upgraded.verification.problems
         echo_err(f"verify: {several(len(problems), 'problem')}", *(f"  {p}" for p in problems))
     if upgraded.after is not None:
-        after = upgraded.after
-        echo_err(f"After: {verdict_sentence(after, 'the result')}")
-        for warning in after.warnings:
-            echo_marked("warning", warning)
-        echo_err(*(f"not verified: {a.text} (proved by {a.option})" for a in after.assumptions))
+        echo_check_of_result("After", upgraded.after)

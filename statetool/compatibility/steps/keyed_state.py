@@ -13,7 +13,7 @@ from typing import Final
 
 from statetool.analysis.verification.structure import key_groups_of
 from statetool.compatibility.backends import stored_forms
-from statetool.compatibility.declared_states import check_declared_states
+from statetool.compatibility.declared_states import check_declared_states, check_fields, check_times_to_live
 from statetool.compatibility.declared_types import resolve_information
 from statetool.compatibility.releases import may_be_of_2, shown_releases
 from statetool.compatibility.restore import Pair, Restore, hidden_values
@@ -197,7 +197,7 @@ def _key_selectors(restore: Restore) -> Iterator[Result]:
     classes = restore.job.classes
     if classes is None or classes.old.source is None or classes.new.source is None:
         return
-    before, after = (key_calls(s.flink_calls()) for s in (classes.old.source, classes.new.source))
+    before, after = (key_calls((*s.flink_calls(), *s.own_calls())) for s in (classes.old.source, classes.new.source))
     if Counter(map(str, before)) - Counter(map(str, after)):
         text = f"The code that selects keys changed ({difference(before, after)}). Where the keys of an operator change, its state is not found."
         yield may_change("K11", text, "Compare the key selectors of both jobs.")
@@ -362,6 +362,8 @@ STEP: Final = Step(
         per_pair(_not_keyed),
         per_pair(_declared),
         per_pair(check_stream_operators),
+        per_pair(check_fields),
+        per_pair(check_times_to_live),
         per_pair(_keys_of_code),
         guarded(_key_selectors),
         per_pair(_forst),

@@ -30,7 +30,7 @@ from statetool.compatibility.steps.step import (
     per_pair,
     refuses,
 )
-from statetool.compatibility.stream_code import check_computed_uids
+from statetool.compatibility.stream_code import check_computed_uids, check_main_classes
 from statetool.compatibility.verdicts import (
     NEW,
     STARTS_EMPTY,
@@ -343,6 +343,7 @@ STEP: Final = Step(
         guarded(_alike),
         guarded(_other_functions),
         guarded(_not_in_jar),
+        guarded(check_main_classes),
         _added,
     ),
 )

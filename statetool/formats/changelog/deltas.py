@@ -28,6 +28,7 @@ from statetool.formats.state_meta import PRIORITY_QUEUE, StateMetaInfo
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.kernels.entries.delta_codes import APPEND, CLEAR, MERGE, OP_ADD_ELEMENT, OP_REMOVE_ELEMENT, PUT, REMOVE
+from statetool.kernels.entries.layout import join_elements
 
 Delta = tuple[int, bytes, bytes]
 
@@ -94,12 +95,12 @@ def _value_deltas(c: Cursor, operation: int, header: KeyedHeader, meta: StateMet
             yield key, bytes([CLEAR if is_map else REMOVE])
         case 1 | 2 if is_list:  # set
             elements = list_pieces(c, meta, framed=True)
-            yield key, bytes([PUT]) + b",".join(elements) if elements else bytes([REMOVE])
+            yield key, bytes([PUT]) + join_elements(elements) if elements else bytes([REMOVE])
         case 1 | 2 if not is_map:
             yield key, bytes([PUT]) + take_bytes(c, meta.value, last=True)
         case 3 if is_list:  # add
             if elements := list_pieces(c, meta, framed=True):
-                yield key, bytes([APPEND]) + b",".join(elements)
+                yield key, bytes([APPEND]) + join_elements(elements)
         case 3 if is_map:
             for user_key, value in map_pieces(c, meta, framed=True):
                 yield key + user_key, bytes([PUT]) + value

@@ -20,6 +20,7 @@ from statetool.io.cursor import Cursor
 from statetool.kernels.core.arrays import Int64s
 from statetool.kernels.entries.delta_codes import APPEND, CLEAR, MERGE, PUT, REMOVE
 from statetool.kernels.entries.distinct import hash_ranges
+from statetool.kernels.entries.layout import join_elements
 
 Pieces = list[bytes]
 
@@ -207,7 +208,7 @@ class _Overlay:
     def batch(self, file: str) -> EntryBatch:
         """Return the entries after the applied deltas."""
         keys = list(self.values)
-        values = [b",".join(self.values[k]) for k in keys]
+        values = [join_elements(self.values[k]) for k in keys]
         sizes = np.array([len(x) for pair in zip(keys, values, strict=True) for x in pair], dtype=np.int64)
         ends = np.cumsum(sizes)
         data = np.frombuffer(b"".join(x for pair in zip(keys, values, strict=True) for x in pair), dtype=np.uint8)

@@ -15,6 +15,7 @@ from typing import Final
 from statetool.errors import UnknownSerializerError
 from statetool.formats.state_meta import PRIORITY_QUEUE, StateMetaInfo
 from statetool.io.cursor import Cursor
+from statetool.kernels.entries.layout import join_elements
 from statetool.serializers.core.base import Serializer
 
 _MAX_EMPTY_ELEMENTS: Final = 1 << 20
@@ -41,7 +42,7 @@ def _values(c: Cursor, meta: StateMetaInfo, key: bytes) -> Iterator[tuple[bytes,
     if meta.kind == "list" and meta.parts:
         elements = list_pieces(c, meta)
         if elements:
-            yield key, b",".join(elements)
+            yield key, join_elements(elements)
     elif meta.kind == "map" and meta.parts:
         for user_key, value in map_pieces(c, meta):
             yield key + user_key, value

@@ -44,12 +44,16 @@ _INVOKEDYNAMIC: Final = 0xBA
 _IMPLEMENTATION: Final = 1
 #: Hex digits by which lambdas are told apart.
 _DIGITS: Final = 8
+#: Methods whose code is hashed with that of a lambda.
+_MOST_METHODS: Final = 100
+_NO_CODE: Final = hashlib.sha256().digest()
 _NEW: Final = 0xBB
 #: Ends of the names of Flink's classes of types, and of the descriptors of methods that return one.
 _TYPES: Final = ("TypeInfo", "TypeInformation", "Serializer")
 _GIVES_TYPE: Final = tuple(f"{name};" for name in _TYPES)
 _STREAMS: Final = "Lorg/apache/flink/streaming/api/"
 _STATES: Final = "Lorg/apache/flink/api/common/state/"
+_STATE_CLASSES: Final = "org.apache.flink.api.common.state."
 _HINT: Final = "org.apache.flink.api.common.typeinfo.TypeHint"
 _HINT_TEXT: Final = "TypeHint"
 _KEY_SELECTOR: Final = "org.apache.flink.api.java.functions.KeySelector"
@@ -89,6 +93,8 @@ def _calls_of(class_path: ClassPath, cls: ClassFile, method: Member) -> Iterator
     outer: list[tuple[str, list[str]]] = []
     place = f"{cls.name}.{method.name}"
     branches = False
+    #: The name of the state that was declared last.
+    named = ""
     for operation, operands in instructions(method.code):
         branches = branches or operation in _JUMPS
         if operation == _NEW:
@@ -97,17 +103,16 @@ def _calls_of(class_path: ClassPath, cls: ClassFile, method: Member) -> Iterator
         elif operation in _INVOKES:
             called = cls.constants.member(operands.u2())
             is_flink = called.owner.startswith(_FLINK)
-            if not is_flink and (types := tuple(filter(_names_type, pushed))):
-                yield FlinkCall(called.owner, called.name, types, place, use="types")
-            if not is_flink and _STREAMS in called.descriptor:
-                yield FlinkCall(called.owner, called.name, tuple(pushed), place, use="streams")
-            if not is_flink and _STATES in called.descriptor:
-                yield FlinkCall(called.owner, called.name, tuple(pushed), place, use="states")
+            if not is_flink:
+                yield from _own_calls(called, pushed, place)
             if called.name == "<init>" and outer and outer[-1][0] == called.owner:
                 if is_flink:
                     yield FlinkCall(called.owner, called.name, tuple(pushed), place, branches)
                     branches = False
+                    named = pushed[0] if called.owner.startswith(_STATE_CLASSES) and pushed else ""
                 _, before = outer.pop()
+                if not is_flink and (code := _key_hash(class_path, called.owner)):
+                    yield FlinkCall(called.owner, called.name, (code,), place, use="keys")
                 if not is_flink:
                     hint = _hint(class_path, called.owner)
                     pushed = [*before, hint] if hint else [*before, _named(class_path, called.owner), *pushed]
@@ -135,9 +140,23 @@ def _calls_of(class_path: ClassPath, cls: ClassFile, method: Member) -> Iterator
         elif operation == _AASTORE and _store(pushed):
             pass
         elif operation in _STORES or operation in (_PUTFIELD, _PUTSTATIC):
+            if operation not in _STORES and named:
+                field = cls.constants.member(operands.u2())
+                yield FlinkCall(field.owner, field.name, (named,), place, use="fields")
+                named = ""
             pushed = []
-        elif (argument := _argument(cls, operation, operands)) is not None:
+        elif (argument := _argument(class_path, cls, operation, operands)) is not None:
             pushed.append(argument)
+
+
+def _own_calls(called: MemberReference, pushed: list[str], place: str) -> Iterator[FlinkCall]:
+    """Yield a call of the job's own method once for each use of what it gets."""
+    if types := tuple(filter(_names_type, pushed)):
+        yield FlinkCall(called.owner, called.name, types, place, use="types")
+    if _STREAMS in called.descriptor:
+        yield FlinkCall(called.owner, called.name, tuple(pushed), place, use="streams")
+    if _STATES in called.descriptor:
+        yield FlinkCall(called.owner, called.name, tuple(pushed), place, use="states")
 
 
 def _store(pushed: list[str]) -> bool:
@@ -169,7 +188,7 @@ def _hint(class_path: ClassPath, name: str) -> str:
     return f"{_HINT_TEXT}<{', '.join(map(_text, class_signature(cls).superclass.args))}>"
 
 
-def _argument(cls: ClassFile, operation: int, operands: Cursor) -> str | None:
+def _argument(class_path: ClassPath, cls: ClassFile, operation: int, operands: Cursor) -> str | None:
     """Return the text of an argument that an instruction pushes, ``None`` if it pushes none."""
     if (constant := constant_text(cls, operation, operands, full_names=True)) is not None:
         return constant
@@ -179,11 +198,11 @@ def _argument(cls: ClassFile, operation: int, operands: Cursor) -> str | None:
         # A field of the job may have any value.
         return text if member.owner.startswith((_FLINK, "java.")) else COMPUTED + text
     if operation == _INVOKEDYNAMIC:
-        return _lambda(cls, operands.u2())
+        return _lambda(class_path, cls, operands.u2())
     return COMPUTED if operation in _LOADS else None
 
 
-def _lambda(cls: ClassFile, index: int) -> str:
+def _lambda(class_path: ClassPath, cls: ClassFile, index: int) -> str:
     """Return the text of a lambda: the hash of its code, as its name has a number, which changes with other code; or a method."""
     bootstrap, _, _ = cls.constants.dynamic(index)
     linked = cls.bootstraps[bootstrap] if bootstrap < len(cls.bootstraps) else None
@@ -196,9 +215,38 @@ def _lambda(cls: ClassFile, index: int) -> str:
     target = cls.constants.method_handle(linked.arguments[_IMPLEMENTATION])
     body = next((m for m in cls.methods if (m.name, m.descriptor) == (target.name, target.descriptor)), None)
     if target.owner != cls.name or body is None or not body.access & SYNTHETIC:
-        return f"{_simple(target.owner)}::{target.name}"
+        code = _code_hash(class_path, target)
+        return f"{_simple(target.owner)}::{target.name}{f' {code}' if code else ''}"
     types = cls.constants.method_type(linked.arguments[_OF_LAMBDA]) if len(linked.arguments) > _OF_LAMBDA else ""
-    return f"{LAMBDA} {hashlib.sha256(code_text(cls, body).encode()).hexdigest()[:_DIGITS]}{OF_TYPES}{types}"
+    return f"{LAMBDA} {_code_hash(class_path, target)}{OF_TYPES}{types}"
+
+
+def _code_hash(class_path: ClassPath, first: MemberReference) -> str:
+    """Return a hash of the code of a method and of the methods of the job that it calls; empty if the job does not have it."""
+    digest = hashlib.sha256()
+    unread, seen = [first], {first}
+    while unread and len(seen) < _MOST_METHODS:
+        called = unread.pop()
+        cls = None if called.owner.startswith(_FLINK) else class_path.read(called.owner)
+        wanted = (called.name, called.descriptor)
+        method = None if cls is None else next((m for m in cls.methods if (m.name, m.descriptor) == wanted), None)
+        if cls is None or method is None:
+            continue
+        digest.update(code_text(cls, method).encode())
+        for operation, operands in instructions(method.code):
+            if operation in _INVOKES and (found := cls.constants.member(operands.u2())) not in seen:
+                seen.add(found)
+                unread.append(found)
+    return digest.hexdigest()[:_DIGITS] if digest.digest() != _NO_CODE else ""
+
+
+def _key_hash(class_path: ClassPath, name: str) -> str:
+    """Return a hash of the code with which a class selects keys; empty for other classes."""
+    if _KEY_SELECTOR not in class_path.supertypes(name):
+        return ""
+    cls = class_path.read(name)
+    methods = [] if cls is None else [m for m in cls.methods if m.name == "getKey"]
+    return "".join(_code_hash(class_path, MemberReference(name, m.name, m.descriptor)) for m in methods)
 
 
 def _named(class_path: ClassPath, name: str) -> str:

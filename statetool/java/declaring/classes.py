@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from statetool.errors import OptionError
 from statetool.io import files
@@ -27,7 +27,29 @@ Declarations: TypeAlias = Declaration | Iterable[Declaration]
 Schema: TypeAlias = Mapping[str, Any] | Sequence[str] | str
 PythonTypes: TypeAlias = Mapping[str, PythonState | PythonType | str | Sequence[PythonType | str]]
 _AVRO_TYPES = ("record", "error", "enum")
-_declared: dict[str, ClassDeclaration] = {}
+
+
+class DeclaredClasses:
+    """The classes that a program has declared, by name. A later declaration of a name replaces the earlier one."""
+
+    def __init__(self) -> None:
+        self._by_name: dict[str, ClassDeclaration] = {}
+
+    def add(self, classes: Iterable[ClassDeclaration]) -> None:
+        """Declare classes."""
+        self._by_name = {**self._by_name, **{c.name: c for c in classes}}
+
+    def get(self, name: str) -> ClassDeclaration:
+        """Return a declared class."""
+        return self._by_name[name]
+
+    def all(self) -> tuple[ClassDeclaration, ...]:
+        """Return all classes, in the order of their first declarations."""
+        return tuple(self._by_name.values())
+
+
+#: Those of the process: :func:`declare` and the functions beside it add to them, each snapshot takes them when it is opened.
+DECLARED: Final = DeclaredClasses()
 
 
 def declare(
@@ -44,6 +66,9 @@ def declare(
     numbers: Sequence[int] = (),
 ) -> ClassDeclaration:
     """Declare a class that snapshots do not describe; every :func:`statetool.load` after it knows the class.
+
+    The process owns the declaration, not a snapshot: open savepoints do not change, and declaring the name again replaces it. To declare a
+    class for one savepoint only, pass it to ``statetool.load(..., declarations=[...])``.
 
     Parameters
     ----------
@@ -84,7 +109,7 @@ def declare(
     """
     described = _json(schema, f"the schema of {name}") if isinstance(schema, str) else schema
     if isinstance(described, Mapping) and described.get("type") in _AVRO_TYPES:
-        return _remember(classes_of_schema(described, name=name))[name]
+        return _declare(classes_of_schema(described, name=name), name)
     if not isinstance(described, Mapping):
         declared = enum_of(name, described, extends=extends)
     elif serializer:
@@ -93,12 +118,13 @@ def declare(
         declared = class_of_fields(
             name, described, extends=extends, final=final, record=record, generic=generic, parameters=parameters
         )
-    return _remember([replace(declared, hash_code=hash_code, numbers=tuple(numbers))])[name]
+    return _declare([replace(declared, hash_code=hash_code, numbers=tuple(numbers))], name)
 
 
-def _remember(classes: Iterable[ClassDeclaration]) -> dict[str, ClassDeclaration]:
-    _declared.update({c.name: c for c in classes})
-    return _declared
+def _declare(classes: Iterable[ClassDeclaration], name: str) -> ClassDeclaration:
+    """Declare classes, and return the one of this name."""
+    DECLARED.add(classes)
+    return DECLARED.get(name)
 
 
 def python_types(types: PythonTypes) -> tuple[tuple[str, PythonState], ...]:
@@ -174,7 +200,7 @@ def declare_protobuf(
         serializer=serializer,
         length_prefix=length_prefix if serializer else "",
     )
-    return _remember([declared])[name]
+    return _declare([declared], name)
 
 
 def declare_thrift(
@@ -211,7 +237,7 @@ def declare_thrift(
         numbers=tuple(numbers),
         required=tuple(required),
     )
-    return _remember([declared])[name]
+    return _declare([declared], name)
 
 
 def declare_from(*paths: str | os.PathLike[str]) -> tuple[ClassDeclaration, ...]:
@@ -223,13 +249,13 @@ def declare_from(*paths: str | os.PathLike[str]) -> tuple[ClassDeclaration, ...]
         A file has no schema of a class. The error names the file.
     """
     classes = read_declarations(paths)
-    _remember(classes)
+    DECLARED.add(classes)
     return classes
 
 
 def declared_classes() -> tuple[ClassDeclaration, ...]:
     """Return the classes declared so far."""
-    return tuple(_declared.values())
+    return DECLARED.all()
 
 
 def read_declarations(declarations: Declarations) -> tuple[ClassDeclaration, ...]:

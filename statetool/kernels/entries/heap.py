@@ -15,6 +15,7 @@ from statetool.kernels.core.arrays import Int64s
 from statetool.kernels.core.codes import BAD_COUNT, OK, TRUNCATED, UNKNOWN_OPERATION
 from statetool.kernels.core.jit import inlined, jit
 from statetool.kernels.core.words import copy_bytes
+from statetool.kernels.entries.layout import SEPARATOR
 from statetool.kernels.entries.walk import BAD_LENGTH, BAD_PREFIX, BAD_STATE, FULL, put_row
 from statetool.kernels.values.decode_fixed import read_i4, read_u2
 from statetool.kernels.values.skip import skip_one
@@ -32,7 +33,6 @@ KIND, AMBIGUOUS, NAMESPACE, FIRST, SECOND = range(5)
 GROUP, POSITION, STATE, LEFT, USED = range(5)
 
 MAX_MARKER: Final = 8
-_COMMA: Final = 0x2C
 _MAX_EMPTY_ELEMENTS: Final = 1 << 20
 
 
@@ -133,7 +133,7 @@ def _read_list(data, programs, state, group, p, q, r, stop, cursor, buf, rows, n
             if o + u - s + 1 > room:
                 return np.int64(-MORE_BYTES), n
             if i > 0:
-                buf[o] = _COMMA
+                buf[o] = SEPARATOR
                 o += 1
             o = copy_bytes(data, s, u - s, buf, o)
         s = u

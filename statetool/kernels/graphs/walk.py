@@ -18,6 +18,7 @@ from typing import Final
 import numpy as np
 
 from statetool.kernels.core.jit import inlined, jit
+from statetool.kernels.entries.layout import SEPARATOR
 from statetool.kernels.graphs.flat_program import (
     ARRAY,
     BODY,
@@ -44,7 +45,6 @@ from statetool.kernels.graphs.flat_program import (
 from statetool.kernels.graphs.leaves import write_leaf
 from statetool.kernels.graphs.text import put4, read_number
 
-_COMMA: Final = 0x2C
 #: In place of an object's number: it has none; the value ends here.
 _NO_NUMBER: Final = -1
 _DONE: Final = -2
@@ -353,7 +353,7 @@ def split(data, layout, pos, end, scratch, st, counts, starts, ends):
             n += 1
             if p == end[i]:
                 break
-            if data[p] != _COMMA:
+            if data[p] != SEPARATOR:
                 return np.int64(UNSERVED)
             p += 1
         counts[i] = n

@@ -15,18 +15,15 @@ Kernels return ``(code, index)``: the error and the index of the list with it.
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 
 from statetool.kernels.core.codes import BAD_COUNT, BAD_SEPARATOR, OK, TRUNCATED, UNUSED_BITS
 from statetool.kernels.core.jit import jit
+from statetool.kernels.entries.layout import SEPARATOR
 from statetool.kernels.values.decode_text import read_varint
 from statetool.kernels.values.sizes import MAX_EMPTY_ELEMENTS
 from statetool.kernels.values.skip import read_block, read_count, skip_one, too_many
 from statetool.kernels.values.skip_program import FIXED
-
-_COMMA: Final = 0x2C
 
 
 @jit
@@ -209,7 +206,7 @@ def joined_counts(data, prog, pos, end, counts):
         if prog[0] == FIXED:
             # All but the last element and its end, which the loop below handles.
             step = prog[1] + 1
-            while p + step < end[i] and data[p + step - 1] == _COMMA:
+            while p + step < end[i] and data[p + step - 1] == SEPARATOR:
                 p += step
                 n += 1
         while True:
@@ -220,7 +217,7 @@ def joined_counts(data, prog, pos, end, counts):
             p = q
             if p == end[i]:
                 break
-            if data[p] != _COMMA:
+            if data[p] != SEPARATOR:
                 return np.int64(BAD_SEPARATOR), i
             p += 1
         counts[i] = n

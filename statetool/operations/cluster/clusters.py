@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import configparser
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 from urllib.parse import urlsplit
@@ -24,7 +24,25 @@ _IN_FILES: Final = {"token_file": "token", "password_file": "password"}
 _PATHS: Final = ("ca", "cert", "key", *_IN_FILES)
 _KNOWN: Final = (*VARIABLES, *_IN_FILES)
 _NAMES: Final = {name: name for name in VARIABLES}
-_set: dict[str, Credentials] = {}
+
+
+class SetCredentials:
+    """The credentials that a program has set, by server."""
+
+    def __init__(self) -> None:
+        self._by_server: dict[str, Credentials] = {}
+
+    def put(self, server: str, credentials: Credentials) -> None:
+        """Set the credentials for a server."""
+        self._by_server[server] = credentials
+
+    def find(self, servers: Iterable[str]) -> Credentials | None:
+        """Return the credentials for the first of these servers that has any."""
+        return next((self._by_server[server] for server in servers if server in self._by_server), None)
+
+
+#: Those of the process: :func:`set_credentials` sets them, and clients take them when they are made.
+CREDENTIALS: Final = SetCredentials()
 
 
 def set_credentials(
@@ -81,7 +99,7 @@ def set_credentials(
         "timeout": "" if timeout is None else str(timeout),
         "deadline": "" if deadline is None else str(deadline),
     }
-    _set[parse_server(server)] = Credentials.from_settings(settings, _NAMES, " (statetool.set_credentials)")
+    CREDENTIALS.put(parse_server(server), Credentials.from_settings(settings, _NAMES, " (statetool.set_credentials)"))
 
 
 def credentials_for(server: str) -> Credentials:
@@ -99,7 +117,7 @@ def credentials_for(server: str) -> Credentials:
     """
     exact = parse_server(server)
     wanted = (exact, parse_server(server.removesuffix(urlsplit(server).path)))
-    if (found := next((_set[name] for name in wanted if name in _set), None)) is not None:
+    if (found := CREDENTIALS.find(wanted)) is not None:
         return found
     if file := os.path.expanduser(os.environ.get(CLUSTERS, "")):
         sections = _read_sections(file)

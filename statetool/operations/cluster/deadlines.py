@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
 
 
 class Waiting:
@@ -42,20 +43,32 @@ class Waiting:
                     self._seconds += time.monotonic() - self._since
 
 
-_of_command: Waiting | None = None
+class CommandDeadline:
+    """The waiting time of the command that runs, if one does."""
+
+    def __init__(self) -> None:
+        self.waiting: Waiting | None = None
+
+    def replace(self, waiting: Waiting | None) -> Waiting | None:
+        """Let clients share a waiting time from now on, and return the one before."""
+        before, self.waiting = self.waiting, waiting
+        return before
+
+
+#: Of the process: a process runs one command, whose threads share it.
+COMMAND: Final = CommandDeadline()
 
 
 def waiting() -> Waiting:
     """Return the waiting time of the command that runs, or a new one in Python and in commands that go on until they are stopped."""
-    return Waiting() if _of_command is None else _of_command
+    return COMMAND.waiting or Waiting()
 
 
 @contextmanager
 def one_deadline() -> Iterator[None]:
     """Let all clients that are made in this block, in any thread, share their waiting time."""
-    global _of_command
-    before, _of_command = _of_command, Waiting()
+    before = COMMAND.replace(Waiting())
     try:
         yield
     finally:
-        _of_command = before
+        COMMAND.replace(before)

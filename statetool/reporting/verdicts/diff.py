@@ -147,7 +147,7 @@ def _of_row(row: Mapping[str, Any], *, state: str = "") -> Iterator[tuple[str, s
 
 def _not_compared(reason: str, commands: CommandLine) -> Finding:
     message, bracket, hint = reason.partition("]. ")
-    remedy = "Pass --jar or --declare, or compare only other operators and states (--operator, --states)."
+    remedy = "Pass --jar or --declare, or compare only other operators and states (--uid, --states)."
     return Finding(
         severity="unknown",
         where=(),

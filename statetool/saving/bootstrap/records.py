@@ -30,6 +30,7 @@ from statetool.java.hashing.key_hash import key_groups
 from statetool.java.hashing.keys import KeyHasher
 from statetool.java.hashing.possible_keys import nulls_among
 from statetool.kernels.core.arrays import Int64s
+from statetool.kernels.entries.layout import TIME_BYTES, flip_sign
 from statetool.saving.bootstrap.input_columns import cell_text, column_of, key_array, row_of, state_mask
 from statetool.saving.bootstrap.recipe import ElementEncoder, RowEncoder, StateColumn, TimerColumns
 from statetool.saving.streams.keyed import parse_keyed_header
@@ -276,7 +277,7 @@ class _Rows:
             (_, _), (_, namespace) = meta.value.children()
             try:
                 parts = (
-                    Integers(stamps[rows] ^ np.int64(-(1 << 63)), 8),
+                    Integers(flip_sign(stamps[rows]), TIME_BYTES),
                     Ranges(self.keys.data, self.key.start[rows], self.key.sizes[rows]),
                     self.namespace_of(namespace, rows),
                 )

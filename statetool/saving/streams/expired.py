@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import Final
 
 import numpy as np
 
@@ -18,13 +17,12 @@ from statetool.formats.keyed.entries import EntryBatch
 from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.state_meta import StateMetaInfo
 from statetool.kernels.core.arrays import Int64s
+from statetool.kernels.entries.layout import decode_times
 from statetool.saving.streams.filters import AddedEntry, Bools
 from statetool.saving.streams.runs import entry_batch
 from statetool.snapshot.state_tables import timer_names
 from statetool.snapshot.views import has_window_timers
 from statetool.types.options import ReadOptions
-
-_SIGN: Final = np.int64(-(1 << 63))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +88,7 @@ class ExpiredFilter:
             try:
                 part = batch.take(index)
                 if meta.kind == "timers":
-                    stays[index] = _times(part) >= self.timers_before_ms[timer_names(meta.name)[0]]
+                    stays[index] = decode_times(part.data, part.key) >= self.timers_before_ms[timer_names(meta.name)[0]]
                     continue
                 if meta.kind == "list":
                     filled = part.value_end > part.value
@@ -146,10 +144,3 @@ def _shorten(batch: EntryBatch, stays: Bools, lists: list[tuple[Int64s, Bools, I
         at += len(values.data)
     data = np.concatenate(buffers)
     return entry_batch(data, batch.state, batch.group, batch.key, batch.key_end, value, value_end)
-
-
-def _times(timers: EntryBatch) -> Int64s:
-    """Return the times of timers, whose keys begin with the time with its sign flipped."""
-    raw = timers.data[timers.key[:, None] + np.arange(8)]
-    flipped = np.ascontiguousarray(raw).view(">i8").reshape(-1).astype(np.int64)
-    return np.asarray(flipped ^ _SIGN)

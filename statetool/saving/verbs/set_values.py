@@ -29,6 +29,7 @@ from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.state_meta import StateMetaInfo
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
+from statetool.kernels.entries.layout import encode_time, join_elements
 from statetool.saving.streams.filters import AddedEntry, KeyFilter, ReplaceFilter, key_bounds
 from statetool.saving.verbs.value_paths import (
     REMOVED,
@@ -62,7 +63,6 @@ from statetool.types.display import display_value
 from statetool.types.operators import OperatorRecord
 
 Domain = Literal["event", "processing"]
-_SEPARATOR: Final = b","
 _NOT_NULL, _NULL = b"\x00", b"\x01"
 #: Type of the namespace of states without windows, and of global windows; it takes one byte.
 _NO_NAMESPACE: Final = Scalar("null")
@@ -404,7 +404,7 @@ def _set_value(entries: _KeyEntries, path: ValuePath, value: Any, now_ms: int) -
     if shape.kind == "list" and path.steps:
         parts = _elements(shape, old)
         before, after = _change_element(shape, parts, path.steps, value, now_ms)
-        new = _SEPARATOR.join(parts) or None
+        new = join_elements(parts) or None
     else:
         new = _whole_value(shape, old, path.steps, value, now_ms)
         before = _text_of(shape, old, path.steps)
@@ -424,7 +424,7 @@ def _whole_value(
         return _changed_value(shape.element, old, steps, value, now_ms)
     if not isinstance(value, list):
         raise OptionError("a list state needs a JSON list", hint="for example [1, 2]")
-    return _SEPARATOR.join(_new_elements(shape, old, value, now_ms)) or None
+    return join_elements(_new_elements(shape, old, value, now_ms)) or None
 
 
 def _new_elements(shape: StateLayout, old: bytes | None, values: list[Any], now_ms: int) -> list[bytes]:
@@ -588,8 +588,7 @@ def _set_timer(operator: OperatorInventory, entries: _KeyEntries, edit: TimerEdi
     except StatetoolError as error:
         raise error.at(operator=operator.label, state=name) from error.__cause__
     own = entries.of(name)
-    stamp = ((edit.timestamp_ms + (1 << 63)) & ((1 << 64) - 1)).to_bytes(8, "big")
-    composite = stamp + entries.key + raw
+    composite = encode_time(edit.timestamp_ms) + entries.key + raw
     if (composite in own) is edit.adds:
         word = "exists already" if edit.adds else "does not exist"
         raise OptionError(

@@ -39,6 +39,7 @@ from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.keyed.naming import named_header
 from statetool.formats.state_meta import StateMetaInfo, check_timers
 from statetool.kernels.core.arrays import Int64s
+from statetool.kernels.entries.layout import TIME_BYTES
 from statetool.kernels.entries.rows import count_rows, mark_rows
 from statetool.kernels.entries.walk import match_range
 from statetool.tables.decoding import decoding
@@ -409,7 +410,7 @@ class KeyedTable:
         assert self.keys is not None
         matches = np.zeros(len(entries), dtype=np.uint8)
         for wanted in self.keys:
-            start = entries.key + 8
+            start = entries.key + TIME_BYTES
             raw = np.frombuffer(wanted, dtype=np.uint8)
             match_range(entries.data, start, np.minimum(start + len(raw), entries.key_end), raw, matches)
         wanted_timers: npt.NDArray[np.bool_] = matches == 1

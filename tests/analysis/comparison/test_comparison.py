@@ -405,7 +405,7 @@ def test_the_command_tells_differences_and_exits_with_1(base: st.Savepoint, tmp_
     assert shown["summary"][0]["changed"] == N
     text = run(base.path, after.path, "--limit", "1", exit_code=1)
     assert f"{N:,} differences (1 shown, --limit)" in text.stdout
-    of_a_key = run(base.path, after.path, "--operator", "accounts", "--keys", "[4]", exit_code=1)
+    of_a_key = run(base.path, after.path, "--uid", "accounts", "--keys", "[4]", exit_code=1)
     assert "1 difference. " in of_a_key.stdout
     run(base.path, after.path, "--states", "name", exit_code=0)
 

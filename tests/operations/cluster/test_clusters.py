@@ -34,7 +34,7 @@ _FIRST, _OTHER, _HEADER, _ELSEWHERE = _SECRETS
 @pytest.fixture(autouse=True)
 def alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_module, "_PAUSES_S", ())
-    monkeypatch.setattr(clusters, "_set", {})
+    monkeypatch.setattr(clusters, "CREDENTIALS", clusters.SetCredentials())
 
 
 @pytest.fixture

@@ -137,7 +137,7 @@ def test_two_proxies_with_different_credentials(
     monkeypatch.setenv("STATETOOL_FLINK_CA", str(certificate))
     assert "answers 401" in run("check", *urls, *uids, code=3).stderr
     monkeypatch.delenv("STATETOOL_FLINK_CA")
-    monkeypatch.setattr(clusters, "_set", {})
+    monkeypatch.setattr(clusters, "CREDENTIALS", clusters.SetCredentials())
     statetool.set_credentials(site.proxy, user=USER, password=PASSWORD, ca=certificate)
     statetool.set_credentials(site.other_proxy, token=TOKEN, ca=certificate)
     for url, job in zip(urls, site.jobs, strict=True):

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import statetool as st
+from statetool.compatibility.verdicts import Check
 from statetool.formats.operator_id import operator_id_for_uid
 from tests.support.compile import make_jar
 from tests.support.corpora.archives import unpack
@@ -381,7 +382,7 @@ def said(snapshots: Path, row: Outcome, known: str) -> str:
     return " ".join([found.verdict, *sorted(kinds), *words])
 
 
-def check(snapshots: Path, row: Outcome, known: str) -> st.Check:
+def check(snapshots: Path, row: Outcome, known: str) -> Check:
     """Check a pair with what is known of the new job."""
     pair = next(p for p in PAIRS if p.name == row.pair)
     old, new = (jar_of(snapshots, pair.job, side) for side in SIDES)

@@ -11,7 +11,7 @@ from tests.support.snapshots.incremental import Job
 
 def follow_a_job(folder: Path, target: str, style: str) -> Iterator[dict[int, bytes]]:
     """Let a job take checkpoints and follow them, and yield the state that the table must have; its columns are ``key`` and ``a``."""
-    arguments = [str(folder / "root"), "--operator", "op", "--option", "uids=op", "--offsets", str(folder / "offsets")]
+    arguments = [str(folder / "root"), "--uid", "op", "--option", "uids=op", "--offsets", str(folder / "offsets")]
     with Job(folder / "root") as job:
         for number in range(2):
             for key in range(number, number + 3):

@@ -959,3 +959,94 @@ final class RevisedReduceSame extends TuplesJob {
         return sums;
     }
 }
+
+/** The class that selects keys selects other ones. */
+final class RevisedKeyBody extends Job {
+    static final class ByName implements org.apache.flink.api.java.functions.KeySelector<String, String> {
+        @Override
+        public String getKey(String line) {
+            return line.split(",")[0]; // old
+            return "tenant-" + line.split(",")[0]; // new
+        }
+    }
+
+    public DataStream<?> build(DataStream<String> lines) {
+        return lines.keyBy(new ByName()).flatMap(new InValue()).uid("sums");
+    }
+}
+
+/** A method that the selector calls changes. */
+final class RevisedKeyHelper extends Job {
+    static String key(String line) {
+        return line.split(",")[0]; // old
+        return "tenant-" + line.split(",")[0]; // new
+    }
+
+    public DataStream<?> build(DataStream<String> lines) {
+        return lines.keyBy(line -> key(line)).flatMap(new InValue()).uid("sums");
+    }
+}
+
+/** The method that selects keys changes. */
+final class RevisedKeyReference extends Job {
+    static String key(String line) {
+        return line.split(",")[0]; // old
+        return "tenant-" + line.split(",")[0]; // new
+    }
+
+    public DataStream<?> build(DataStream<String> lines) {
+        return lines.keyBy(RevisedKeyReference::key).flatMap(new InValue()).uid("sums");
+    }
+}
+
+/** Values live so short in the new job that those of the snapshot are expired. */
+final class RevisedTtlShorter extends Job {
+    static final class Sums extends SummingValue {
+        @Override
+        public void open(OpenContext context) throws Exception {
+            ValueStateDescriptor<Integer> sums = new ValueStateDescriptor<>("sum", Types.INT);
+            sums.enableTimeToLive(StateTtlConfig.newBuilder(Duration.ofDays(9)).build()); // old
+            sums.enableTimeToLive(StateTtlConfig.newBuilder(Duration.ofMillis(1)).build()); // new
+            sum = getRuntimeContext().getState(sums);
+        }
+
+        @Override
+        int add(String key, int number) throws Exception {
+            int result = super.add(key, number); // old
+            sum.update((sum.value() == null ? 0 : sum.value()) + number); // new
+            int result = number; // new
+            return result;
+        }
+    }
+
+    public DataStream<?> build(DataStream<String> lines) {
+        return keyed(lines).flatMap(new Sums()).uid("sums");
+    }
+}
+
+/** The names of two states are exchanged. */
+final class RevisedNamesSwapped extends Job {
+    static final class Both extends RichFlatMapFunction<String, String> {
+        transient ValueState<Integer> sum;
+        transient ValueState<Integer> count;
+
+        @Override
+        public void open(OpenContext context) throws Exception {
+            sum = getRuntimeContext().getState(new ValueStateDescriptor<>("sum", Types.INT)); // old
+            count = getRuntimeContext().getState(new ValueStateDescriptor<>("count", Types.INT)); // old
+            sum = getRuntimeContext().getState(new ValueStateDescriptor<>("count", Types.INT)); // new
+            count = getRuntimeContext().getState(new ValueStateDescriptor<>("sum", Types.INT)); // new
+        }
+
+        @Override
+        public void flatMap(String line, Collector<String> out) throws Exception {
+            sum.update((sum.value() == null ? 0 : sum.value()) + number(line));
+            count.update((count.value() == null ? 0 : count.value()) + 1);
+            out.collect(line.split(",")[0] + sum.value() + "/" + count.value());
+        }
+    }
+
+    public DataStream<?> build(DataStream<String> lines) {
+        return keyed(lines).flatMap(new Both()).uid("sums");
+    }
+}

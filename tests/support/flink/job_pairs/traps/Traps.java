@@ -319,3 +319,22 @@ final class TrapWindowsSwapped extends WindowedJob {
                 .aggregate(new LongSum()).uid("windows"); // new
     }
 }
+
+/** Two classes of the jar build jobs. */
+final class TrapTwoMains extends Job {
+    static final class First {
+        public static void main(String[] arguments) throws Exception {
+            new TrapTwoMains().build(org.apache.flink.streaming.api.environment.StreamExecutionEnvironment.getExecutionEnvironment().fromData("x"));
+        }
+    }
+
+    static final class Second {
+        public static void main(String[] arguments) throws Exception {
+            org.apache.flink.streaming.api.environment.StreamExecutionEnvironment.getExecutionEnvironment().fromData("x").print();
+        }
+    }
+
+    public DataStream<?> build(DataStream<String> lines) {
+        return keyed(lines).flatMap(new InValue()).uid("sums");
+    }
+}
