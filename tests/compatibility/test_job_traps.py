@@ -11,6 +11,7 @@ from typing import Final
 import pytest
 
 import statetool as st
+from statetool.compatibility.verdicts import Check
 from tests.support.compile import make_jar
 from tests.support.corpora.archives import unpack
 from tests.support.flink import job_pairs
@@ -59,7 +60,7 @@ def jars(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return work
 
 
-def checked(snapshots: Path, jars: Path, trap: str, pair: str) -> st.Check:
+def checked(snapshots: Path, jars: Path, trap: str, pair: str) -> Check:
     return st.check(
         job_pairs.load(snapshots / "old" / pair / "1.20"),
         flink="1.20",

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import rocksdict
 
 from statetool.formats.rocksdb.database import open_database
 from statetool.formats.rocksdb.database_writer import DatabaseWriter
@@ -20,8 +19,7 @@ from statetool.formats.rocksdb.table_writer import TableSettings
 from statetool.formats.rocksdb.tables import Tables
 from statetool.formats.stream import Stream
 from statetool.kernels.core.arrays import frozen
-
-Entries = list[tuple[bytes, bytes]]
+from tests.support.snapshots.native import Entries, read_by_rocksdb
 
 
 class Output(io.FileIO):
@@ -62,33 +60,6 @@ def written(
             database.end_tables(table_bytes // 2)
     streams = [(p.name, Stream(file=str(p), start=0, size_bytes=p.stat().st_size)) for p in sorted(folder.iterdir())]
     return DatabaseFiles(name=str(folder / "_metadata"), files=tuple(streams))
-
-
-def read_by_rocksdb(folder: Path, families: Sequence[str], *, change: bool = False) -> dict[str, Entries]:
-    """Let RocksDB read a database with all checks, also after a new value and a compaction of everything."""
-    options = rocksdict.Options(raw_mode=True)
-    options.set_paranoid_checks(True)
-    options.set_disable_auto_compactions(True)
-    assert sorted(rocksdict.Rdict.list_cf(str(folder))) == sorted(["default", *families])
-    db = rocksdict.Rdict(str(folder), options, column_families=dict.fromkeys(["default", *families], options))
-    found: dict[str, Entries] = {}
-    for name in families:
-        family = db.get_column_family(name)
-        read = rocksdict.ReadOptions()
-        read.set_verify_checksums(True)
-        if change:
-            for key, value in list(family.items()):
-                family[key] = value[::-1]
-            family.flush()
-            force = rocksdict.CompactOptions()
-            force.set_bottommost_level_compaction(rocksdict.BottommostLevelCompaction.force())
-            family.compact_range(None, None, force)
-        found[name] = [(bytes(k), bytes(v)) for k, v in family.items(read_opt=read)]  # type: ignore[arg-type]
-        for key, value in found[name][:: max(1, len(found[name]) // 100)]:
-            assert family[key] == value
-        del family
-    db.close()
-    return found
 
 
 def random_entries(seed: int, count: int, most_key: int, most_value: int) -> Entries:

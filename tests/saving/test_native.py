@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import warnings
 from pathlib import Path
 from typing import TypeAlias
 
@@ -18,9 +19,10 @@ from statetool.formats.rocksdb.files import DatabaseFiles
 from statetool.formats.rocksdb.tables import Tables
 from statetool.saving import local
 from statetool.saving.streams import native
-from tests.formats.test_database_writer import read_by_rocksdb
 from tests.support.corpora.kryo_classes import CLASSES
 from tests.support.flink.corpus_cases import metadata_of
+from tests.support.snapshots.native import read_by_rocksdb
+from tests.support.zoo import ZOO
 
 #: Operator, state, key group and key: value.
 Content: TypeAlias = dict[tuple[str, str, int, bytes], bytes]
@@ -128,3 +130,15 @@ def test_what_a_native_savepoint_cannot_hold_is_refused(corpus: Path, tmp_path: 
     with pytest.raises(OptionError, match="format 'heap'"):
         statetool.convert(canonical, target, format="heap")  # type: ignore[arg-type]
     assert not Path(target).exists()
+
+
+def test_a_job_that_keeps_timers_on_the_heap_is_warned_of(tmp_path: Path) -> None:
+    native = str(tmp_path / "native")
+    with pytest.warns(
+        UserWarning, match=r"timers: a job that keeps timers on the heap .* use the canonical format"
+    ) as warned:
+        statetool.convert(ZOO, native, format="native", backend="rocksdb")
+    assert warned[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # these timers were read from a database
+        statetool.convert(native, str(tmp_path / "again"), format="native", backend="rocksdb")

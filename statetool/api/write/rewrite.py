@@ -184,6 +184,7 @@ def convert(
 
         conversions = api_conversions(inventory, state_api)
     plan = plan_convert(inventory, conversions, form)
+    plan.warn()
     options.write(inventory, dst, changes=plan.changes)
     return plan
 

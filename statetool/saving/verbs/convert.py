@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from statetool.errors import warn
 from statetool.formats.metadata.handles import streams_of
 from statetool.saving.composition import KeyedForm, OperatorChange
 from statetool.snapshot.inventory import Inventory
-from statetool.types.operators import OperatorRecord
+from statetool.snapshot.operator import OperatorInventory
+from statetool.types.operators import OperatorRecord, describe_operators
 
 if TYPE_CHECKING:
     from statetool.saving.streams.conversion import StateConversion
@@ -26,10 +28,28 @@ class ConvertRow(OperatorRecord):
 
 @dataclass(frozen=True, slots=True)
 class ConvertPlan:
-    """All operators, and the changes of the rewritten ones."""
+    """All operators, and the changes of the rewritten ones.
+
+    Attributes
+    ----------
+    timers_assumed
+        Operators whose timers are written into databases, and were not read from one: the job may keep its timers on the heap.
+    """
 
     operators: tuple[ConvertRow, ...]
     changes: Mapping[str, OperatorChange]
+    timers_assumed: tuple[str, ...] = ()
+
+    def warn(self) -> None:
+        """Warn of ``timers_assumed``; for functions that users call."""
+        if self.timers_assumed:
+            verb = "has" if len(self.timers_assumed) == 1 else "have"
+            warn(
+                f"{describe_operators(self.timers_assumed)} {verb} timers: a job that keeps timers on the heap"
+                " (state.backend.rocksdb.timer-service.factory: HEAP) does not find them in a native savepoint of RocksDB. If this job"
+                " does, use the canonical format",
+                stacklevel=3,
+            )
 
 
 def plan_convert(
@@ -47,6 +67,7 @@ def plan_convert(
         The form of keyed state. All databases are written again.
     """
     rows, changes = [], {}
+    timers_assumed = []
     for operator in inventory.operators.values():
         state = operator.state
         handles = [s.managed_keyed for s in state.subtasks if s.managed_keyed is not None]
@@ -59,6 +80,8 @@ def plan_convert(
             changes[state.operator_id] = OperatorChange(form=form, conversions=converted)
         elif operator.elements.are_unflushed:
             changes[state.operator_id] = OperatorChange()
+        if form == "rocksdb" and _assumes_timers(operator):
+            timers_assumed.append(operator.label)
         rows.append(
             ConvertRow(
                 operator=operator.label,
@@ -67,4 +90,11 @@ def plan_convert(
                 size_bytes=sum(p.size_bytes for h in handles for p in streams_of(h)),
             )
         )
-    return ConvertPlan(tuple(rows), changes)
+    return ConvertPlan(tuple(rows), changes, tuple(timers_assumed))
+
+
+def _assumes_timers(operator: OperatorInventory) -> bool:
+    """Return True if an operator has timers, and they do not come from a database."""
+    return any(meta.kind == "timers" for _, meta in operator.keyed_states.values()) and any(
+        stored.owned_database() is None for stored in operator.keyed.managed
+    )

@@ -20,6 +20,8 @@ from statetool.formats.stream import Stream
 from tests.support.snapshots.canonical import Subtask, serializer
 
 Entry: TypeAlias = tuple[str, int, bytes, bytes]
+#: Keys and values of a column family.
+Entries: TypeAlias = list[tuple[bytes, bytes]]
 
 
 def block_options(format_version: int = 5) -> rocksdict.BlockBasedOptions:
@@ -108,3 +110,30 @@ def native_savepoint(
     metadata = SnapshotMetadata(version=3, checkpoint_id=0, operators=(operator,))
     (folder / "_metadata").write_bytes(write_metadata(metadata))
     return statetool.load(str(folder), uids=["op"])["op"]
+
+
+def read_by_rocksdb(folder: Path, families: Sequence[str], *, change: bool = False) -> dict[str, Entries]:
+    """Let RocksDB read a database with all checks, also after a new value and a compaction of everything."""
+    options = rocksdict.Options(raw_mode=True)
+    options.set_paranoid_checks(True)
+    options.set_disable_auto_compactions(True)
+    assert sorted(rocksdict.Rdict.list_cf(str(folder))) == sorted(["default", *families])
+    db = rocksdict.Rdict(str(folder), options, column_families=dict.fromkeys(["default", *families], options))
+    found: dict[str, Entries] = {}
+    for name in families:
+        family = db.get_column_family(name)
+        read = rocksdict.ReadOptions()
+        read.set_verify_checksums(True)
+        if change:
+            for key, value in list(family.items()):
+                family[key] = value[::-1]
+            family.flush()
+            force = rocksdict.CompactOptions()
+            force.set_bottommost_level_compaction(rocksdict.BottommostLevelCompaction.force())
+            family.compact_range(None, None, force)
+        found[name] = [(bytes(k), bytes(v)) for k, v in family.items(read_opt=read)]  # type: ignore[arg-type]
+        for key, value in found[name][:: max(1, len(found[name]) // 100)]:
+            assert family[key] == value
+        del family
+    db.close()
+    return found
