@@ -23,6 +23,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
 
+from statetool.cli.output import COLUMNS
 from tools import sandbox
 
 ROOT: Final = sandbox.ROOT
@@ -125,7 +126,7 @@ def run_bash(code: str) -> str:
             **os.environ,
             "PATH": f"{bin_folder}:{os.environ['PATH']}",
             "PYTHONPATH": str(ROOT),
-            "COLUMNS": str(WIDTH),
+            COLUMNS: str(WIDTH),
         }
         call = ["bash", "-c", f"trap '[ $? -le 1 ] || exit 9' ERR\n{code}\ntrue"]
         done = subprocess.run(call, env=environment, capture_output=True, text=True, check=False)

@@ -37,6 +37,9 @@ _STYLES: Final[Mapping[str, dict[str, Any]]] = {
     "note": {"dim": True},
     "fine": {"fg": "green", "bold": True},
 }
+#: Variable of the environment with the width of text in pipes and files. It is not that of terminals, ``COLUMNS``, which a Python process
+#: that reads lines from a terminal hands to its children: output that a script reads would lose columns.
+COLUMNS: Final = "STATETOOL_COLUMNS"
 #: The version of the JSON output's form, in each object that a command prints, and in its JSON Schema. Fields are added without a new version.
 JSON_VERSION: Final = 1
 #: Characters that :func:`json.dumps` does not escape, but that a terminal may not support.
@@ -106,7 +109,7 @@ def print_traceback(kind: type[BaseException], error: BaseException, trace: Trac
 class Output:
     """Prints results of commands as ``text`` or ``json``.
 
-    On a terminal, and elsewhere if ``COLUMNS`` is set, text rows are at most that wide, and numbers are for people
+    On a terminal, and elsewhere if ``STATETOOL_COLUMNS`` is set, text rows are at most that wide, and numbers are for people
     (:mod:`statetool.cli.terminal_table`). Otherwise, and if ``wide``, rows are complete, and numbers are plain.
 
     Attributes
@@ -169,7 +172,7 @@ class Output:
         self.text(*table.lines[1:])
         if table.hidden:
             hidden = ", ".join(table.hidden)
-            narrow = "the terminal is too narrow" if sys.stdout.isatty() else f"COLUMNS is {width}"
+            narrow = "the terminal is too narrow" if sys.stdout.isatty() else f"{COLUMNS} is {width}"
             echo_err(f"columns hidden because {narrow}: {hidden} (show them with --wide)")
 
     def stream(self, rows: Iterable[Mapping[str, Any]]) -> None:
@@ -211,10 +214,10 @@ class Output:
 
 
 def output_width() -> int | None:
-    """Return the width that text on stdout should have: that of the terminal, or else ``COLUMNS``. ``None`` if unlimited."""
+    """Return the width that text on stdout should have: that of the terminal, or else :data:`COLUMNS`. ``None`` if unlimited."""
     if sys.stdout.isatty():
         return shutil.get_terminal_size().columns
-    chosen = os.environ.get("COLUMNS", "")
+    chosen = os.environ.get(COLUMNS, "")
     return int(chosen) or None if chosen.isascii() and chosen.isdigit() else None
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from statetool.operations.advice.findings import Finding as ConfigurationFinding
     from statetool.operations.advice.history import Advice
 
-#: Width of prose if stdout is not a terminal and ``COLUMNS`` is not set.
+#: Width of prose if stdout is not a terminal and ``STATETOOL_COLUMNS`` is not set.
 _WIDTH: Final = 80
 #: Options that a suggested command needs too, if the user gave them and it has them.
 _KEPT: Final = (

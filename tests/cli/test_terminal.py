@@ -24,7 +24,7 @@ from click.testing import CliRunner, Result
 import statetool
 from statetool.cli.completion import complete_operator, complete_path
 from statetool.cli.main import cli
-from statetool.cli.output import Output
+from statetool.cli.output import COLUMNS, Output
 from statetool.cli.read.shell import _BANNER
 from statetool.cli.read.tables import head
 from statetool.cli.terminal_table import cut_text, fit_table, text_width
@@ -67,7 +67,7 @@ def test_rows_fit_the_terminal() -> None:
 
 def test_output_in_a_pipe_fits_columns_that_the_user_sets() -> None:
     def piped(columns: str | None, *options: str) -> Result:
-        return CliRunner().invoke(cli, ["states", ZOO, *options], env={"COLUMNS": columns})
+        return CliRunner().invoke(cli, ["states", ZOO, *options], env={COLUMNS: columns, "COLUMNS": "60"})
 
     complete = piped(None)
     assert max(map(len, complete.stdout.splitlines())) > 200
@@ -76,7 +76,7 @@ def test_output_in_a_pipe_fits_columns_that_the_user_sets() -> None:
         fitting = piped(str(width))
         assert fitting.stdout == at_a_terminal(width, "states", ZOO)
         assert max(map(len, fitting.stdout.splitlines())) <= width
-        assert f"columns hidden because COLUMNS is {width}: " in fitting.stderr
+        assert f"columns hidden because {COLUMNS} is {width}: " in fitting.stderr
         assert piped(str(width), "--wide").stdout == complete.stdout
         assert piped(str(width), "--json").stdout == piped(None, "--json").stdout
     for no_width in ("", "0", "-1", "wide", "²"):

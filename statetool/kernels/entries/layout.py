@@ -7,12 +7,13 @@ timer key    i8 time of firing with its sign bit flipped, so that bytes sort as 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
-import numpy as np
-import numpy.typing as npt
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
-from statetool.kernels.core.arrays import Bytes, Int64s
+    from statetool.kernels.core.arrays import Bytes, Int64s
 
 #: The byte between two elements of a list.
 SEPARATOR: Final = 0x2C
@@ -39,5 +40,7 @@ def encode_time(time_ms: int) -> bytes:
 
 def decode_times(data: Bytes, timers: Int64s) -> Int64s:
     """Return the times of the timers that start at these positions."""
+    import numpy as np  # reading metadata needs none
+
     raw = np.ascontiguousarray(data[timers[:, None] + np.arange(TIME_BYTES)])
     return flip_sign(raw.view(">i8").reshape(-1).astype(np.int64))
