@@ -98,7 +98,6 @@ EXAMPLES: Final[Mapping[str, Mapping[str, str]]] = {
     "Setup": {
         "demo": "statetool demo | head -n 18",
         "completion": "statetool completion bash --show | head -n 5",
-        "kernels": "statetool kernels --json | cut -c 1-60",
     },
 }
 #: Commands that wait for a person or another program, read the user's jar or describe the machine, with an example that is only shown.
@@ -116,7 +115,7 @@ INTERACTIVE: Final[Mapping[str, Mapping[str, str]]] = {
         "savepoint": "statetool savepoint flink://jobmanager:8081/orders --to s3://bucket/savepoints",
         "checkpoint": "statetool checkpoint flink://jobmanager:8081/orders",
     },
-    "Setup": {"doctor": "statetool doctor", "mcp": "statetool mcp /checkpoints"},
+    "Setup": {"kernels": "statetool kernels", "doctor": "statetool doctor", "mcp": "statetool mcp /checkpoints"},
 }
 #: An option that so many commands have is described once.
 _COMMON: Final = 8

@@ -9,8 +9,8 @@ import statetool
 from statetool.jobs import package
 
 ROOT: Final = Path(statetool.__file__).parent
-#: Files that no module reads: documents, marks of tools, the file of an image.
-_UNREAD: Final = {".md", ".typed", ".pyc", ""}
+#: Files that no module reads: documents, marks and types for tools, the file of an image.
+_UNREAD: Final = {".md", ".typed", ".pyi", ".pyc", ""}
 
 
 def test_the_zip_has_all_kinds_of_files_that_modules_read() -> None:
