@@ -37,10 +37,10 @@ _STYLES: Final[Mapping[str, dict[str, Any]]] = {
     "note": {"dim": True},
     "fine": {"fg": "green", "bold": True},
 }
-#: Variable of the environment with the width of text in pipes and files. It is not that of terminals, ``COLUMNS``, which a Python process
-#: that reads lines from a terminal hands to its children: output that a script reads would lose columns.
+#: Environment variable with the width of text in pipes and files. It is not ``COLUMNS``, which a Python process that reads lines from a
+#: terminal passes to its children: scripts would lose columns.
 COLUMNS: Final = "STATETOOL_COLUMNS"
-#: The version of the JSON output's form, in each object that a command prints, and in its JSON Schema. Fields are added without a new version.
+#: Version of the JSON output: in each object that is printed as a whole, and in its JSON Schema. New fields do not change it.
 JSON_VERSION: Final = 1
 #: Characters that :func:`json.dumps` does not escape, but that a terminal may not support.
 _NOT_ASCII: Final = re.compile(r"[^\x20-\x7e]")

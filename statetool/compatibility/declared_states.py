@@ -143,8 +143,14 @@ def check_times_to_live(restore: Restore, pair: Pair) -> Iterator[Result]:
     before, after = (ttl_calls(s.flink_calls()) for s in (classes.old.source, classes.new.source))
     changed = difference(before, after) if before and after else ""
     if changed:
-        text = f"The code that sets times to live changed ({changed}). Values of {', '.join(states)} may be expired for the new job, or live on."
-        emit = note if _is_longer(before, after) else may_change
+        is_longer = _is_longer(before, after)
+        how = (
+            "that expired in the old job may be visible again"
+            if is_longer
+            else "may expire earlier, or be visible again"
+        )
+        text = f"The code that sets times to live changed ({changed}). Values of {', '.join(states)} {how}."
+        emit = note if is_longer else may_change
         yield emit("K7", text, "Compare the ages of the values with the new time to live.", pair.old)
 
 
@@ -219,7 +225,7 @@ def _check(
 def _other_function(
     pair: Pair, meta: StateMetaInfo, of_old: list[DeclaredState], of_new: list[DeclaredState]
 ) -> Iterator[Result]:
-    """Yield that a reducing or aggregating state has another function, by its name: the code of lambdas is not compared."""
+    """Yield that a reducing or aggregating state has another function, by its name: the code inside functions is not compared."""
     if meta.kind not in ("reducing", "aggregating"):
         return
     was, now = ({s.types[0].partition(" ")[0] for s in side if len(s.types) > 1} for side in (of_old, of_new))

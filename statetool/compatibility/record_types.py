@@ -71,7 +71,10 @@ def has_same_types(old: TypeContext, new: TypeContext) -> bool:
     )
     # A primitive is the result of a filter or the like.
     named, others = ({name for name in _types_of(t) if name not in PRIMITIVES} for t in (old, new))
-    return before == after and named == others
+    # The same types may change places between functions.
+    functions, of_new = old.source.function_types(), new.source.function_types()
+    kept = all(functions[name] == of_new[name] for name in functions.keys() & of_new.keys())
+    return before == after and named == others and kept
 
 
 def _is_setting(call: FlinkCall) -> bool:

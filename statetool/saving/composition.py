@@ -47,7 +47,9 @@ def parse_form(style: str, backend: str | None) -> KeyedForm:
         )
     if style == "native":
         raise OptionError(
-            "the native format needs a backend" if backend is None else f"backend {backend!r} in the native format",
+            "the native format needs a backend"
+            if backend is None
+            else f"statetool does not write native savepoints of {backend!r}",
             hint="choose rocksdb (--backend rocksdb, backend='rocksdb'), or the canonical format",
         )
     raise OptionError(f"format {style!r}", hint="choose canonical or native")

@@ -160,7 +160,8 @@ class KeyedPlan:
             formula_of=formula_of,
             types=layout.types,
         )
-        if layout.change.form == "rocksdb" and isinstance(task.streams, KeyedStreams):
+        if layout.change.form == "rocksdb":
+            assert isinstance(task.streams, KeyedStreams)
             native = NativeForm(checkpoint_id=layout.checkpoint_id)
             task = replace(task, streams=replace(task.streams, native=native))
         if header is None:

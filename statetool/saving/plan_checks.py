@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from statetool.errors import OptionError, StatetoolError, UnknownNameError, UnsupportedError, suggest
+from statetool.formats.backends.column_families import family_name
 from statetool.formats.metadata import OperatorState, SnapshotMetadata
 from statetool.formats.state_meta import KEY_VALUE_V2, StateMetaInfo
 from statetool.java.hashing.formulas import HashFormula
@@ -120,14 +121,21 @@ def check_moves(
 
 
 def check_native(states: Iterable[StateMetaInfo], operator: str) -> None:
-    """Refuse states that the native form of RocksDB cannot have.
+    """Refuse states that the native format of RocksDB cannot have.
 
     Raises
     ------
     UnsupportedError
-        An asynchronous state.
+        An asynchronous state, or a name that is not that of a column family of its own.
     """
+    names = {"default"}  # a family that each database has, and that is not for states
     for meta in states:
+        if family_name(meta.name) in names:
+            raise UnsupportedError(
+                "a name that RocksDB cannot use for a column family",
+                hint="give the state another name first (statetool state rename), or use the canonical format",
+            ).at(operator=operator, state=meta.name)
+        names.add(family_name(meta.name))
         if meta.backend_type == KEY_VALUE_V2:
             raise UnsupportedError(
                 "asynchronous state, which only ForSt restores from native files",
@@ -136,22 +144,23 @@ def check_native(states: Iterable[StateMetaInfo], operator: str) -> None:
 
 
 def check_native_release(operator: OperatorInventory, change: OperatorChange, release: Target) -> None:
-    """Refuse the native form of RocksDB if the release does not read it, or the job would not find all of its timers there.
+    """Refuse the native format of RocksDB if the release does not read it, or the job would not find all of its timers there.
 
     Raises
     ------
     UnsupportedError
+        The release has no such format, or timers are on the heap.
     """
     if change.form != "rocksdb":
         return
     if release.highest_tag < DATABASE_TAG:
         raise UnsupportedError(
-            f"Flink {release.release} has no native savepoints", hint="use the canonical form, or Flink 1.15 or later"
+            f"Flink {release.release} has no native savepoints", hint="use the canonical format, or Flink 1.15 or later"
         )
     if operator.keyed.raw_timer_states:
         raise UnsupportedError(
             "timers on the heap (state.backend.rocksdb.timer-service.factory: HEAP), which a job of RocksDB does not find in a native savepoint",
-            hint="use the canonical form",
+            hint="use the canonical format: omit --format and --backend",
         ).at(operator=operator.label)
 
 

@@ -232,7 +232,11 @@ class ClassSource:
         raise NotImplementedError
 
     def own_calls(self) -> tuple[FlinkCall, ...]:
-        """Return the calls of the job's own methods and constructors that get types, streams or states."""
+        """Return the calls of the job's own code that get types, streams or states, create key selectors, or store states in fields."""
+        raise NotImplementedError
+
+    def function_types(self) -> Mapping[str, tuple[str, ...]]:
+        """Return the type arguments of each class of the job that extends or implements one of Flink's, as texts."""
         raise NotImplementedError
 
     def changed_classes(self, other: ClassSource) -> tuple[str, ...]:

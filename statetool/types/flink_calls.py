@@ -429,8 +429,8 @@ def fields_of_states(calls: Iterable[FlinkCall]) -> dict[tuple[str, str], str]:
 
 
 def ttl_calls(calls: Iterable[FlinkCall]) -> list[FlinkCall]:
-    """Return the calls that configure a time to live."""
-    return [c for c in calls if c.owner.rpartition(".")[2].startswith(_TTL)]
+    """Return the calls that configure a time to live, without those of its clean-up, which decide no value."""
+    return [c for c in calls if c.owner.rpartition(".")[2].startswith(_TTL) and "leanup" not in c.name]
 
 
 def main_classes(calls: Iterable[FlinkCall]) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 
 from statetool.compatibility.declared_types import resolve_types
-from statetool.compatibility.record_types import has_same_classes, has_same_streams
+from statetool.compatibility.record_types import has_same_classes, has_same_streams, has_same_types
 from statetool.compatibility.verdicts import Level
 from statetool.io.cursor import Cursor
 from statetool.java.classes.jar_classes import JarClasses
@@ -19,6 +19,7 @@ from statetool.types.declared import TypeContext
 from statetool.types.flink_calls import FlinkCall, WindowForm, given_uids, windows_of_uids
 from statetool.types.type_information import TypeInformation, simple
 from statetool.types.type_names import basic_type
+from tests.support.compile import compile_java, files_of, make_jar
 from tests.support.corpora.archives import unpack
 from tests.support.flink import job_pairs
 
@@ -151,3 +152,25 @@ def test_a_uid_that_a_method_gets_is_computed() -> None:
     by_reference = call("DataStream", "map", "SingleOutputStreamOperator::uid")
     assert given_uids([named, by_transformation]) == ({"sums"}, True)
     assert given_uids([named, by_reference]) == ({"sums"}, True)
+
+
+def test_functions_that_exchange_their_types_do_not_have_the_same_ones(tmp_path: Path) -> None:
+    """The code names the same types, and calls the same functions by name."""
+
+    def context(side: str, first: str, second: str) -> TypeContext:
+        folder = tmp_path / side
+        flink, job = folder / "org/apache/flink/F.java", folder / "jobs/Job.java"
+        for file, text in {
+            flink: "package org.apache.flink; public interface F<T> {}",
+            job: f"package jobs; class Job {{ static class A implements org.apache.flink.F<{first}> {{}}"
+            f" static class B implements org.apache.flink.F<{second}> {{}} }}",
+        }.items():
+            file.parent.mkdir(parents=True)
+            file.write_text(text)
+        classes = files_of(compile_java([flink, job], folder / "classes"))
+        own = {name: data for name, data in classes.items() if name.startswith("jobs/")}
+        return TypeContext(source=JarClasses([make_jar(tmp_path / f"{side}.jar", own)]))
+
+    old = context("old", "Integer", "Long")
+    assert has_same_types(old, context("same", "Integer", "Long"))
+    assert not has_same_types(old, context("exchanged", "Long", "Integer"))

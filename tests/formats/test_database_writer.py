@@ -136,3 +136,9 @@ def test_a_failed_write_gives_up_its_files(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="stop"):
         write(lambda name: Ended(tmp_path / name))
     assert ended == [RuntimeError, RuntimeError]
+
+
+def test_entries_out_of_order_are_refused(tmp_path: Path) -> None:
+    entries = [(b"b", b"1"), (b"a", b"2")]
+    with pytest.raises(ValueError, match="column family a are not in ascending order"):
+        written(tmp_path / "db", {"a": entries}, TableSettings(), portion=1, table_bytes=1 << 20)

@@ -125,7 +125,7 @@ def test_what_a_native_savepoint_cannot_hold_is_refused(corpus: Path, tmp_path: 
         statetool.convert(canonical, target, format="native")
     with pytest.raises(OptionError, match="with the canonical format"):
         statetool.convert(canonical, target, backend="rocksdb")
-    with pytest.raises(OptionError, match="'forst' in the native format"):
+    with pytest.raises(OptionError, match="not write native savepoints of 'forst'"):
         statetool.convert(canonical, target, format="native", backend="forst")  # type: ignore[arg-type]
     with pytest.raises(OptionError, match="format 'heap'"):
         statetool.convert(canonical, target, format="heap")  # type: ignore[arg-type]
@@ -142,3 +142,13 @@ def test_a_job_that_keeps_timers_on_the_heap_is_warned_of(tmp_path: Path) -> Non
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # these timers were read from a database
         statetool.convert(native, str(tmp_path / "again"), format="native", backend="rocksdb")
+
+
+def test_a_name_that_rocksdb_gives_to_no_state_is_refused(tmp_path: Path) -> None:
+    data = pa.table({"key": ["a"], "default": ["b"]})
+    state = statetool.bootstrap_keyed_state(data, key="key")
+    base = str(tmp_path / "base")
+    statetool.SavepointWriter.new().with_operator("op", state, parallelism=1).write(base)
+    with pytest.raises(UnsupportedError, match="cannot use for a column family") as refused:
+        statetool.convert(base, str(tmp_path / "native"), format="native", backend="rocksdb")
+    assert refused.value.where.state == "default"

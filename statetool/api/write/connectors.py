@@ -74,7 +74,8 @@ def edit_source(
         Take over the target from a write that may still be running: the one that publishes first succeeds, the other fails. By default,
         statetool takes over only if that write's process on this machine ended, or if it began 24 hours ago on another machine.
     checkpoint_id
-        Checkpoint id of the new snapshot, by default that of the old one, or the highest of several.
+        Checkpoint id of the new snapshot. Defaults to that of the snapshot that is copied, or to the highest one if state comes from
+        several.
     spark
         Session to run on. Without one, threads of this process are used.
     uids
@@ -143,7 +144,8 @@ def to_kafka_source(
         Take over the target from a write that may still be running: the one that publishes first succeeds, the other fails. By default,
         statetool takes over only if that write's process on this machine ended, or if it began 24 hours ago on another machine.
     checkpoint_id
-        Checkpoint id of the new snapshot, by default that of the old one, or the highest of several.
+        Checkpoint id of the new snapshot. Defaults to that of the snapshot that is copied, or to the highest one if state comes from
+        several.
     spark
         Session to run on. Without one, threads of this process are used.
     uids
@@ -217,7 +219,8 @@ def drop_transactions(
         Take over the target from a write that may still be running: the one that publishes first succeeds, the other fails. By default,
         statetool takes over only if that write's process on this machine ended, or if it began 24 hours ago on another machine.
     checkpoint_id
-        Checkpoint id of the new snapshot, by default that of the old one, or the highest of several.
+        Checkpoint id of the new snapshot. Defaults to that of the snapshot that is copied, or to the highest one if state comes from
+        several.
     spark
         Session to run on. Without one, threads of this process are used.
     uids

@@ -66,7 +66,8 @@ def graft(
         Take over the target from a write that may still be running: the one that publishes first succeeds, the other fails. By default,
         statetool takes over only if that write's process on this machine ended, or if it began 24 hours ago on another machine.
     checkpoint_id
-        Checkpoint id of the new snapshot, by default that of the old one, or the highest of several.
+        Checkpoint id of the new snapshot. Defaults to that of the snapshot that is copied, or to the highest one if state comes from
+        several.
     spark
         Session to run on. Without one, threads of this process are used.
     uids
@@ -143,7 +144,8 @@ def merge(
         Take over the target from a write that may still be running: the one that publishes first succeeds, the other fails. By default,
         statetool takes over only if that write's process on this machine ended, or if it began 24 hours ago on another machine.
     checkpoint_id
-        Checkpoint id of the new snapshot, by default that of the old one, or the highest of several.
+        Checkpoint id of the new snapshot. Defaults to that of the snapshot that is copied, or to the highest one if state comes from
+        several.
     spark
         Session to run on. Without one, threads of this process are used.
     uids
@@ -215,7 +217,8 @@ def split(
         Take over the target from a write that may still be running: the one that publishes first succeeds, the other fails. By default,
         statetool takes over only if that write's process on this machine ended, or if it began 24 hours ago on another machine.
     checkpoint_id
-        Checkpoint id of the new snapshot, by default that of the old one, or the highest of several.
+        Checkpoint id of the new snapshot. Defaults to that of the snapshot that is copied, or to the highest one if state comes from
+        several.
     spark
         Session to run on. Without one, threads of this process are used.
     uids
@@ -327,7 +330,8 @@ def move_state(
         Take over the target from a write that may still be running: the one that publishes first succeeds, the other fails. By default,
         statetool takes over only if that write's process on this machine ended, or if it began 24 hours ago on another machine.
     checkpoint_id
-        Checkpoint id of the new snapshot, by default that of the old one, or the highest of several.
+        Checkpoint id of the new snapshot. Defaults to that of the snapshot that is copied, or to the highest one if state comes from
+        several.
     spark
         Session to run on. Without one, threads of this process are used.
     uids

@@ -159,7 +159,8 @@ def migrate(
         Take over the target from a write that may still be running: the one that publishes first succeeds, the other fails. By default,
         statetool takes over only if that write's process on this machine ended, or if it began 24 hours ago on another machine.
     checkpoint_id
-        Checkpoint id of the new snapshot, by default that of the old one, or the highest of several.
+        Checkpoint id of the new snapshot. Defaults to that of the snapshot that is copied, or to the highest one if state comes from
+        several.
     spark
         Session to run on. Without one, threads of this process are used.
     uids
@@ -258,7 +259,8 @@ def catch_up(
         Take over the target from a write that may still be running: the one that publishes first succeeds, the other fails. By default,
         statetool takes over only if that write's process on this machine ended, or if it began 24 hours ago on another machine.
     checkpoint_id
-        Checkpoint id of the new snapshot, by default that of the old one, or the highest of several.
+        Checkpoint id of the new snapshot. Defaults to that of the snapshot that is copied, or to the highest one if state comes from
+        several.
     spark
         Session to run on. Without one, threads of this process are used.
     uids

@@ -1,4 +1,4 @@
-"""The options that all functions and commands share that write a changed copy of a snapshot, each declared once.
+"""Options shared by all functions and commands that write a changed copy of a snapshot, each declared once.
 
 ``python -m tools.verbs`` writes the signatures and docstrings of the functions from them, and :mod:`statetool.cli.options` the commands.
 """
@@ -54,7 +54,7 @@ class CopyOptions:
     checkpoint_id: int | None = field(
         default=None,
         metadata=described(
-            "Checkpoint id of the new snapshot, by default that of the old one, or the highest of several.",
+            "Checkpoint id of the new snapshot. Defaults to that of the snapshot that is copied, or to the highest one if state comes from several.",
             "Checkpoint id of the new snapshot.  [default: that of SRC]",
             least=0,
         ),

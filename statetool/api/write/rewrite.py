@@ -65,7 +65,8 @@ def rescale(
         Take over the target from a write that may still be running: the one that publishes first succeeds, the other fails. By default,
         statetool takes over only if that write's process on this machine ended, or if it began 24 hours ago on another machine.
     checkpoint_id
-        Checkpoint id of the new snapshot, by default that of the old one, or the highest of several.
+        Checkpoint id of the new snapshot. Defaults to that of the snapshot that is copied, or to the highest one if state comes from
+        several.
     spark
         Session to run on. Without one, threads of this process are used.
     uids
@@ -148,7 +149,8 @@ def convert(
         Take over the target from a write that may still be running: the one that publishes first succeeds, the other fails. By default,
         statetool takes over only if that write's process on this machine ended, or if it began 24 hours ago on another machine.
     checkpoint_id
-        Checkpoint id of the new snapshot, by default that of the old one, or the highest of several.
+        Checkpoint id of the new snapshot. Defaults to that of the snapshot that is copied, or to the highest one if state comes from
+        several.
     spark
         Session to run on. Without one, threads of this process are used.
     uids
@@ -218,7 +220,8 @@ def change_uids(
         Take over the target from a write that may still be running: the one that publishes first succeeds, the other fails. By default,
         statetool takes over only if that write's process on this machine ended, or if it began 24 hours ago on another machine.
     checkpoint_id
-        Checkpoint id of the new snapshot, by default that of the old one, or the highest of several.
+        Checkpoint id of the new snapshot. Defaults to that of the snapshot that is copied, or to the highest one if state comes from
+        several.
     spark
         Session to run on. Without one, threads of this process are used.
     uids
@@ -282,7 +285,8 @@ def drop(
         Take over the target from a write that may still be running: the one that publishes first succeeds, the other fails. By default,
         statetool takes over only if that write's process on this machine ended, or if it began 24 hours ago on another machine.
     checkpoint_id
-        Checkpoint id of the new snapshot, by default that of the old one, or the highest of several.
+        Checkpoint id of the new snapshot. Defaults to that of the snapshot that is copied, or to the highest one if state comes from
+        several.
     spark
         Session to run on. Without one, threads of this process are used.
     uids
@@ -347,7 +351,8 @@ def rename_states(
         Take over the target from a write that may still be running: the one that publishes first succeeds, the other fails. By default,
         statetool takes over only if that write's process on this machine ended, or if it began 24 hours ago on another machine.
     checkpoint_id
-        Checkpoint id of the new snapshot, by default that of the old one, or the highest of several.
+        Checkpoint id of the new snapshot. Defaults to that of the snapshot that is copied, or to the highest one if state comes from
+        several.
     spark
         Session to run on. Without one, threads of this process are used.
     uids

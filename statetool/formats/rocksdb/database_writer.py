@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 #: Size at which a table file ends: that of RocksDB's option ``target_file_size_base``.
 TABLE_BYTES: Final = 64 << 20
-#: Number of portions of a file, of which it may have one too many.
+#: A table file may exceed its size by one part in this number.
 _PORTIONS: Final = 8
 _BOTTOM_LEVEL: Final = 6
 _MANIFEST_NUMBER: Final = 4
@@ -75,6 +75,7 @@ class DatabaseWriter:
         self._open: dict[int, tuple[TableWriter, FileOutput]] = {}
         self._files: dict[int, list[TableFile]] = {i: [] for i in range(len(families))}
         self._next_number = _FIRST_NUMBER
+        self._last: dict[int, bytes] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -90,9 +91,18 @@ class DatabaseWriter:
             self._give_up()
 
     def add(self, family: int, entries: Slice) -> None:
-        """Append entries to a column family, by its index; they sort after its previous ones."""
+        """Append entries to a column family, by its index.
+
+        Raises
+        ------
+        ValueError
+            They do not sort after its previous ones.
+        """
         if not len(entries):
             return
+        if family in self._last and entries.key_at(0) <= self._last[family]:
+            raise ValueError(f"entries of column family {self._families[family]} are not in ascending order")
+        self._last[family] = entries.key_at(len(entries) - 1)
         portion = (entries.value_end - entries.key[0]) // max(1, self._table_bytes // _PORTIONS)
         for start, stop in pairwise([0, *(np.flatnonzero(np.diff(portion)) + 1).tolist(), len(entries)]):
             self._add(family, entries.part(start, stop))

@@ -1,7 +1,7 @@
 """New RocksDB table files: sorted entries with sequence number 0, as at the bottom level after a full compaction.
 
-Format version 5 with CRC-32C is read by RocksDB 6 and later. Each key is stored once, so the index has user keys; its values are
-delta-encoded, but each entry is a restart point.
+RocksDB 6.6 and later read format version 5 with CRC-32C. Each key is stored once, so the index has user keys. Index values are
+delta-encoded, and each index entry is a restart point.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ _INVOKEDYNAMIC: Final = 0xBA
 _IMPLEMENTATION: Final = 1
 #: Hex digits by which lambdas are told apart.
 _DIGITS: Final = 8
-#: Methods whose code is hashed with that of a lambda.
+#: Most methods of the job whose code is part of one hash.
 _MOST_METHODS: Final = 100
 _NO_CODE: Final = hashlib.sha256().digest()
 _NEW: Final = 0xBB
@@ -142,8 +142,9 @@ def _calls_of(class_path: ClassPath, cls: ClassFile, method: Member) -> Iterator
         elif operation in _STORES or operation in (_PUTFIELD, _PUTSTATIC):
             if operation not in _STORES and named:
                 field = cls.constants.member(operands.u2())
-                yield FlinkCall(field.owner, field.name, (named,), place, use="fields")
-                named = ""
+                if _STATES in field.descriptor:
+                    yield FlinkCall(field.owner, field.name, (named,), place, use="fields")
+                    named = ""
             pushed = []
         elif (argument := _argument(class_path, cls, operation, operands)) is not None:
             pushed.append(argument)
@@ -224,8 +225,8 @@ def _lambda(class_path: ClassPath, cls: ClassFile, index: int) -> str:
 def _code_hash(class_path: ClassPath, first: MemberReference) -> str:
     """Return a hash of the code of a method and of the methods of the job that it calls; empty if the job does not have it."""
     digest = hashlib.sha256()
-    unread, seen = [first], {first}
-    while unread and len(seen) < _MOST_METHODS:
+    unread, seen, read = [first], {first}, 0
+    while unread and read < _MOST_METHODS:
         called = unread.pop()
         cls = None if called.owner.startswith(_FLINK) else class_path.read(called.owner)
         wanted = (called.name, called.descriptor)
@@ -233,6 +234,7 @@ def _code_hash(class_path: ClassPath, first: MemberReference) -> str:
         if cls is None or method is None:
             continue
         digest.update(code_text(cls, method).encode())
+        read += 1
         for operation, operands in instructions(method.code):
             if operation in _INVOKES and (found := cls.constants.member(operands.u2())) not in seen:
                 seen.add(found)
@@ -290,14 +292,30 @@ def find_record_types(class_path: ClassPath, major: Literal[1, 2]) -> dict[str, 
     return {name: found[name] for name in sorted(found) if found[name].is_settled}
 
 
-def _generic_types(class_path: ClassPath) -> Iterator[GenericType]:
-    """Yield the type arguments of functions, sources and type hints, and the types of lambdas."""
+def function_types(class_path: ClassPath) -> dict[str, tuple[str, ...]]:
+    """Return the type arguments of each class of the job that extends or implements one of Flink's: functions, sources and type hints.
+
+    Raises
+    ------
+    FormatError
+        A class file is damaged.
+    """
+    return {name: tuple(map(_text, types)) for name, types in _types_of_functions(class_path)}
+
+
+def _types_of_functions(class_path: ClassPath) -> Iterator[tuple[str, tuple[GenericType, ...]]]:
     direct = [name for name in class_path.extending(_FLINK)[:_MOST_CLASSES] if not name.startswith(_FLINK)]
     below = {sub for name in direct for sub in class_path.subclasses(name)}
     for name in dict.fromkeys((*direct, *sorted(below))):
         if (cls := class_path.read(name)) is not None:
             signature = class_signature(cls)
-            yield from (a for t in (signature.superclass, *signature.interfaces) for a in t.args if _is_closed(a))
+            yield name, tuple(a for t in (signature.superclass, *signature.interfaces) for a in t.args)
+
+
+def _generic_types(class_path: ClassPath) -> Iterator[GenericType]:
+    """Yield the type arguments of functions, sources and type hints, and the types of lambdas."""
+    for _, types in _types_of_functions(class_path):
+        yield from filter(_is_closed, types)
     for cls in _own_classes(class_path):
         for descriptor in cls.constants.method_types():
             parameters, result = parse_parameters(descriptor)

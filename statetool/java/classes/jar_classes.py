@@ -11,7 +11,7 @@ from statetool.java.classes.class_file import ABSTRACT
 from statetool.java.classes.class_path import ClassPath
 from statetool.java.classes.declarations import UndeclaredClass, declare_class, is_known_without_jar
 from statetool.java.classes.execute import components_of, create, equals, hash_code
-from statetool.java.classes.flink_calls import find_calls, find_key_types, find_record_types
+from statetool.java.classes.flink_calls import find_calls, find_key_types, find_record_types, function_types
 from statetool.java.classes.hash_codes import find_convention
 from statetool.java.classes.java_serialization import serializable_class
 from statetool.java.classes.line_numbers import without_line_numbers
@@ -232,6 +232,9 @@ class JarClasses(ClassSource):
     def own_hash_code(self, name: str) -> str:
         cls = self._opened(name).read(name)
         return "" if cls is None else own_hash_code(cls)
+
+    def function_types(self) -> Mapping[str, tuple[str, ...]]:
+        return function_types(self._opened(""))
 
     def flink_calls(self) -> tuple[FlinkCall, ...]:
         return self._calls[0]

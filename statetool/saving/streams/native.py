@@ -29,11 +29,11 @@ from statetool.saving.streams.runs import PackedRun
 
 #: Handle tag of databases since Flink 1.15, the first release with native savepoints.
 DATABASE_TAG: Final = 11
-#: Size from which on a table file ends between key groups.
+#: From this size on, a table file ends at the next key-group boundary.
 _CUT_BYTES: Final = TABLE_BYTES * 3 // 4
 #: Bytes of a file in memory. A database has an unfinished file for each state.
 _BUFFER_BYTES: Final = 1 << 20
-#: Name of the operator that joins the elements of lists.
+#: RocksDB's merge operator for list state.
 _MERGE_OPERATOR: Final = "StringAppendTESTOperator"
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConvertRow(OperatorRecord):
-    """One operator. ``keyed_state`` is ``rewritten`` (in another form, or as state of another API), ``copied`` or ``none``."""
+    """One operator. ``keyed_state`` is ``rewritten`` (to another format or state API, or as new databases), ``copied`` or ``none``."""
 
     operator_id: str
     keyed_state: str
