@@ -140,11 +140,10 @@ def _calls_of(class_path: ClassPath, cls: ClassFile, method: Member) -> Iterator
         elif operation == _AASTORE and _store(pushed):
             pass
         elif operation in _STORES or operation in (_PUTFIELD, _PUTSTATIC):
-            if operation not in _STORES and named:
-                field = cls.constants.member(operands.u2())
-                if _STATES in field.descriptor:
-                    yield FlinkCall(field.owner, field.name, (named,), place, use="fields")
-                    named = ""
+            field = cls.constants.member(operands.u2()) if operation not in _STORES and named else None
+            if field is not None and _STATES in field.descriptor:
+                yield FlinkCall(field.owner, field.name, (named,), place, use="fields")
+                named = ""
             pushed = []
         elif (argument := _argument(class_path, cls, operation, operands)) is not None:
             pushed.append(argument)
