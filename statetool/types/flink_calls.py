@@ -97,8 +97,11 @@ class FlinkCall:
         The method of the job that has the call.
     branches
         Whether the code branches between this call of Flink and the one before it.
+    parameters
+        The number of parameters of a method of Flink: which one of those with the same name is called, also if the arguments are computed.
     use
-        What a method of the job itself gets; empty for calls of Flink.
+        Why a call of the job's own code matters: it gets types, streams or states, creates a key selector, or stores a state in a field.
+        Empty for calls of Flink.
     """
 
     owner: str
@@ -106,6 +109,7 @@ class FlinkCall:
     arguments: tuple[str, ...]
     place: str
     branches: bool = False
+    parameters: int = 0
     use: Literal["", "types", "streams", "states", "keys", "fields"] = ""
 
     @property
@@ -238,7 +242,7 @@ def content_calls(calls: Iterable[FlinkCall]) -> Counter[tuple[str, ...]]:
         simple = call.owner.rpartition(".")[2]
         is_function = simple in _WINDOWED and call.name not in _WITHOUT_TYPES
         if call.name in _COUNTED:
-            found[(simple, call.name, str(len(call.constants)))] += 1
+            found[(simple, call.name, str(call.parameters))] += 1
         elif is_function or simple.startswith(_OTHER_WINDOWS) or call.name == "windowAll":
             found[(simple, call.name, *call.classes)] += 1
     return found
@@ -311,8 +315,8 @@ def _window_form(chain: Sequence[FlinkCall], *, evicts_anywhere: bool) -> Window
     counted = next((c for c in before if c.name in _COUNTED), None)
     is_whole = "window" in names or "windowAll" in names
     evicts = True if "evictor" in names else False if counted is None and (is_whole or not evicts_anywhere) else None
-    if counted is not None and not evicts and not _is_computed(counted):
-        evicts = len(counted.constants) > 1  # A slide of windows that count is an evictor.
+    if counted is not None and not evicts:
+        evicts = counted.parameters > 1  # A slide of windows that count is an evictor.
     assigner = next((c.owner.rpartition(".")[2] for c in reversed(before) if c.owner.startswith(_ASSIGNERS)), "")
     is_global = True if counted is not None else assigner.startswith(_OTHER_WINDOWS) if assigner else None
     classes = last.classes
@@ -326,12 +330,6 @@ def _window_form(chain: Sequence[FlinkCall], *, evicts_anywhere: bool) -> Window
         is_all=last.owner.endswith(".AllWindowedStream"),
         types=() if is_plain else tuple(a for a in last.arguments if a not in classes and not a.startswith(LAMBDA)),
     )
-
-
-def _is_computed(call: FlinkCall) -> bool:
-    """Return True unless the last arguments of a call are numbers, and those before are not what it gets."""
-    numbers = call.constants
-    return not numbers or call.arguments[-len(numbers) :] != numbers
 
 
 def typing_calls(calls: Iterable[FlinkCall]) -> list[tuple[str, ...]]:

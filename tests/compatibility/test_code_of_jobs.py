@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Final
 
@@ -16,7 +17,7 @@ from statetool.serializers.core.base import Serializer
 from statetool.serializers.table import snapshot_reader
 from statetool.serializers.typeutils.java_types import type_snapshot
 from statetool.types.declared import TypeContext
-from statetool.types.flink_calls import FlinkCall, WindowForm, given_uids, windows_of_uids
+from statetool.types.flink_calls import FlinkCall, WindowForm, content_calls, given_uids, windows_of_uids
 from statetool.types.type_information import TypeInformation, simple
 from statetool.types.type_names import basic_type
 from tests.support.compile import compile_java, files_of, make_jar
@@ -154,23 +155,49 @@ def test_a_uid_that_a_method_gets_is_computed() -> None:
     assert given_uids([named, by_reference]) == ({"sums"}, True)
 
 
+def job_of(folder: Path, flink: str, job: str) -> JarClasses:
+    """Compile a class ``jobs.Job`` with a class of Flink that it calls, given by its name and source, and return those of the job."""
+    name = flink.partition(" ")[0]
+    sources = {
+        folder / f"{name.replace('.', '/')}.java": f"package {name.rpartition('.')[0]}; {flink.partition(' ')[2]}",
+        folder / "jobs/Job.java": f"package jobs; {job}",
+    }
+    for file, text in sources.items():
+        file.parent.mkdir(parents=True)
+        file.write_text(text)
+    classes = files_of(compile_java(sources, folder / "classes"))
+    own = {name: data for name, data in classes.items() if name.startswith("jobs/")}
+    return JarClasses([make_jar(folder / "job.jar", own)])
+
+
 def test_functions_that_exchange_their_types_do_not_have_the_same_ones(tmp_path: Path) -> None:
     """The code names the same types, and calls the same functions by name."""
 
     def context(side: str, first: str, second: str) -> TypeContext:
-        folder = tmp_path / side
-        flink, job = folder / "org/apache/flink/F.java", folder / "jobs/Job.java"
-        for file, text in {
-            flink: "package org.apache.flink; public interface F<T> {}",
-            job: f"package jobs; class Job {{ static class A implements org.apache.flink.F<{first}> {{}}"
-            f" static class B implements org.apache.flink.F<{second}> {{}} }}",
-        }.items():
-            file.parent.mkdir(parents=True)
-            file.write_text(text)
-        classes = files_of(compile_java([flink, job], folder / "classes"))
-        own = {name: data for name, data in classes.items() if name.startswith("jobs/")}
-        return TypeContext(source=JarClasses([make_jar(tmp_path / f"{side}.jar", own)]))
+        functions = f"static class A implements F<{first}> {{}} static class B implements F<{second}> {{}}"
+        flink, job = (
+            "org.apache.flink.F public interface F<T> {}",
+            f"import org.apache.flink.F; class Job {{ {functions} }}",
+        )
+        return TypeContext(source=job_of(tmp_path / side, flink, job))
 
     old = context("old", "Integer", "Long")
     assert has_same_types(old, context("same", "Integer", "Long"))
     assert not has_same_types(old, context("exchanged", "Long", "Integer"))
+
+
+def test_windows_that_count_have_an_evictor_if_they_slide_also_by_computed_numbers(tmp_path: Path) -> None:
+    """Whatever is computed, the method that is called tells."""
+
+    def windows(side: str, arguments: str) -> Counter[tuple[str, ...]]:
+        stream = (
+            f"{_STREAM}KeyedStream public abstract class KeyedStream {{ public abstract Object countWindow(long size);"
+        )
+        stream += " public abstract Object countWindow(long size, long slide); }"
+        call = f"static void build({_STREAM}KeyedStream s, long n) {{ s.countWindow({arguments}); }}"
+        return content_calls(job_of(tmp_path / side, stream, f"class Job {{ {call} }}").flink_calls())
+
+    whole, slides = windows("constant", "3"), windows("slides", "3, 1")
+    assert whole != slides
+    assert windows("computed", "n") == whole
+    assert windows("slide", "n, 1") == windows("both", "n, n") == slides

@@ -121,7 +121,7 @@ def _calls_of(class_path: ClassPath, cls: ClassFile, method: Member) -> Iterator
                 else:
                     pushed = before
             elif is_flink and operation == _INVOKESTATIC and called.descriptor.endswith(_GIVES_TYPE):
-                count = len(parse_parameters(called.descriptor)[0])
+                count = _count(called)
                 kept, arguments = pushed[: len(pushed) - count], pushed[len(pushed) - count :]
                 yield FlinkCall(called.owner, called.name, tuple(arguments), place, branches)
                 branches = False
@@ -129,7 +129,7 @@ def _calls_of(class_path: ClassPath, cls: ClassFile, method: Member) -> Iterator
             elif is_flink:
                 # A constructor of a subclass begins with that of its superclass.
                 is_super = called.name == "<init>" and method.name == "<init>" and called.owner == cls.superclass
-                yield FlinkCall(called.owner, called.name, tuple(pushed[is_super:]), place, branches)
+                yield FlinkCall(called.owner, called.name, tuple(pushed[is_super:]), place, branches, _count(called))
                 pushed, branches = [], False
             elif operation == _INVOKESTATIC and called.owner.startswith("java."):
                 pushed.append(f"{_simple(called.owner)}.{called.name}")
@@ -147,6 +147,10 @@ def _calls_of(class_path: ClassPath, cls: ClassFile, method: Member) -> Iterator
             pushed = []
         elif (argument := _argument(class_path, cls, operation, operands)) is not None:
             pushed.append(argument)
+
+
+def _count(called: MemberReference) -> int:
+    return len(parse_parameters(called.descriptor)[0])
 
 
 def _own_calls(called: MemberReference, pushed: list[str], place: str) -> Iterator[FlinkCall]:
