@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from inspect import getdoc
-from typing import Any, Final
+from typing import Any, Final, Literal, get_origin
 
 import pyarrow as pa
 
@@ -275,9 +275,14 @@ class _Definitions:
             return {"type": "array", "items": self.of_text(found[1], module)}
         if text == "json":
             return {}
+        if text in _TYPES:
+            return {"type": _TYPES[text]}
         named = getattr(sys.modules.get(module), text, None)
-        # Other names are those of literals.
-        return self.of(named) if is_dataclass(named) else {"type": _TYPES.get(text, "string")}
+        if is_dataclass(named):
+            return self.of(named)
+        if not text.startswith("Literal[") and get_origin(named) is not Literal:
+            raise TypeError(f"no JSON Schema for the type {text} in {module}")
+        return {"type": "string"}
 
 
 def _object(properties: Mapping[str, Any]) -> dict[str, Any]:
