@@ -11,8 +11,6 @@ from statetool.formats.state_meta import KEY_VALUE_V2, StateMetaInfo
 from statetool.java.hashing.formulas import HashFormula
 from statetool.java.hashing.prove import KeyProof, prove_hashes
 from statetool.saving.composition import OperatorChange
-from statetool.saving.streams.native import DATABASE_TAG
-from statetool.saving.versions import Target
 from statetool.snapshot.operator import OperatorInventory
 
 
@@ -143,21 +141,15 @@ def check_native(states: Iterable[StateMetaInfo], operator: str) -> None:
             ).at(operator=operator, state=meta.name)
 
 
-def check_native_release(operator: OperatorInventory, change: OperatorChange, release: Target) -> None:
-    """Refuse the native format of RocksDB if the release does not read it, or the job would not find all of its timers there.
+def check_native_timers(operator: OperatorInventory, change: OperatorChange) -> None:
+    """Refuse the native format of RocksDB if the job would not find all of its timers there.
 
     Raises
     ------
     UnsupportedError
-        The release has no such format, or timers are on the heap.
+        Timers are on the heap.
     """
-    if change.form != "rocksdb":
-        return
-    if release.highest_tag < DATABASE_TAG:
-        raise UnsupportedError(
-            f"Flink {release.release} has no native savepoints", hint="use the canonical format, or Flink 1.15 or later"
-        )
-    if operator.keyed.raw_timer_states:
+    if change.form == "rocksdb" and operator.keyed.raw_timer_states:
         raise UnsupportedError(
             "timers on the heap (state.backend.rocksdb.timer-service.factory: HEAP), which a job of RocksDB does not find in a native savepoint",
             hint="use the canonical format: omit --format and --backend",
