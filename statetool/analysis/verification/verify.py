@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from statetool.analysis.verification.lost_timers import lost_timers, unseen_timers
+from statetool.analysis.verification.lost_timers import lost_timers
 from statetool.analysis.verification.problems import Problem, Severity, group_missing, note, problem_of
 from statetool.analysis.verification.structure import StructureCheck
 from statetool.errors import FormatError, several
@@ -196,22 +196,18 @@ class _Plan:
         if trailing := trailing_bytes(inventory.metadata.properties):
             words = f"{several(trailing, 'byte')} follow the end of the metadata, which Flink ignores"
             self.problems.append(problem_of(FormatError(words), severity="warning", file=inventory.metadata_file))
-        windows_lost = False
         for operator in inventory.operators.values():
             check = StructureCheck(operator, inventory.resolve, find)
             self.problems += check.run()
             self.streams += check.streams
             planner = ContentPlanner(operator, inventory.resolve, check.problems, deep)
             self.tasks += planner.run()
-            lost = planner.guarded(lambda o=operator: list(lost_timers(o, properties)))  # type: ignore[misc]
-            windows_lost |= bool(lost)
-            self.problems += lost or ()
             self.problems += planner.problems
             named, problems = check_named_files(operator, inventory.metadata_file, find)
             self.problems += problems
             self.named_files += len(named.files)
             self.unproved[operator.label] = planner.unproved
-        self.problems += unseen_timers(inventory.operators.values(), properties, windows_lost=windows_lost)
+        self.problems += lost_timers(inventory.operators.values(), properties)
 
 
 def _order(problem: Problem) -> tuple[int, str, int, str, int, str]:
