@@ -34,19 +34,30 @@ _SHOWN: Final = 3
 
 
 def check_stream_operators(restore: Restore, pair: Pair) -> Iterator[Result]:
-    """Yield what the code changes of a keyed aggregation, an interval join or an asynchronous function of Flink: types, and how it works."""
+    """Yield what the code changes of a keyed aggregation or an interval join of Flink: types, and how it works."""
     classes = restore.job.classes
-    states = {*pair.old.listed_keyed, *pair.old.listed_elements}
-    own = [n for n in (*GROUPED, *JOIN_BUFFERS, *ASYNC_ELEMENTS) if n in states]
+    own = [n for n in (*GROUPED, *JOIN_BUFFERS) if n in pair.old.listed_keyed]
     if not own or classes is None or classes.old.source is None or classes.new.source is None:
         return
     if not restore.has_snapshot and not has_same_types(classes.old, classes.new):
-        text = f"The state {', '.join(own)} has the type of the stream, and the code of both jobs builds its streams otherwise. Whether the type is the same is unknown."
-        yield is_unknown("K4" if own[0] in pair.old.listed_keyed else "W9", text, _ASK, pair.old)
+        yield _unknown_type("K4", own, pair)
     changed = difference(*(operator_calls(s.flink_calls(), own) for s in (classes.old.source, classes.new.source)))
     if changed:
         text = f"The code that aggregates or joins by key changed ({changed}). The values of {', '.join(own)} are those of the old code."
         yield may_change("K15", text, "Compare the results, or give the new operator another uid.", pair.old)
+
+
+def check_asynchronous_functions(restore: Restore, pair: Pair) -> Iterator[Result]:
+    """W9 without a snapshot of the new job: the elements that an asynchronous function waits for have the type of the stream."""
+    classes = restore.job.classes
+    own = [n for n in ASYNC_ELEMENTS if n in pair.old.listed_elements]
+    if own and not restore.has_snapshot and classes is not None and not has_same_types(classes.old, classes.new):
+        yield _unknown_type("W9", own, pair)
+
+
+def _unknown_type(rule: str, states: list[str], pair: Pair) -> Result:
+    text = f"The state {', '.join(states)} has the type of the stream, and the code of both jobs builds its streams otherwise. Whether the type is the same is unknown."
+    return is_unknown(rule, text, _ASK, pair.old)
 
 
 def check_connectors(restore: Restore) -> Iterator[Result]:

@@ -12,6 +12,7 @@ import pytest
 
 import statetool as st
 from statetool.compatibility.verdicts import Check
+from tests.compatibility.test_steps import found, snapshot_of
 from tests.support.compile import make_jar
 from tests.support.corpora.archives import unpack
 from tests.support.flink import job_pairs
@@ -55,7 +56,7 @@ def jars(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for side in job_pairs.SIDES:
         folder = compiled(min(DEFAULT_VERSIONS), job_pairs.sources(work, side, ("jobs", "traps")))
         files = {p.relative_to(folder).as_posix(): p.read_bytes() for p in sorted(folder.rglob("*.class"))}
-        for trap, _, _ in TRAPS:
+        for trap in (*(trap for trap, _, _ in TRAPS), "TrapAsyncType"):
             make_jar(work / f"{trap}-{side}.jar", job_pairs.closure(f"jobs/{trap}.class", files))
     return work
 
@@ -80,3 +81,11 @@ def test_several_main_classes_are_assumed_to_be_the_same(snapshots: Path, jars: 
     one = checked(snapshots, jars, "TrapOtherKeys", "StateSame").assumptions
     assert any(a.rule == "O1" and "jobs.TrapTwoMains$First, jobs.TrapTwoMains$Second" in a.text for a in several)
     assert not any("that build jobs" in a.text for a in one)
+
+
+def test_elements_of_an_asynchronous_function_have_another_type(connector_cases: Path, jars: Path) -> None:
+    """W9, also in a job without keyed state: Flink 1.20.5 and 2.3.0 refuse them (``StateMigrationException``)."""
+    path = snapshot_of(connector_cases / "v1_20_5-async-wait")
+    old, new = ((jars / f"TrapAsyncType-{side}.jar",) for side in job_pairs.SIDES)
+    assert ("W9", "unknown") in found(st.check(path, flink="1.20", jars=old, other_jars=new))
+    assert "W9" not in {rule for rule, _ in found(st.check(path, flink="1.20", jars=old, other_jars=old))}

@@ -7,7 +7,7 @@ Follows ``StreamTaskStateInitializerImpl``, ``HeapRestoreOperation``, ``RocksDBF
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Final
 
@@ -261,15 +261,20 @@ def _foreign_key_groups(restore: Restore, pair: Pair) -> Iterator[Result]:
 
 
 def _generic_types(restore: Restore, pair: Pair) -> Iterator[Result]:
-    """S4: a job that forbids generic types is not built if it has one (``GenericTypeInfo``)."""
+    """S4: a job that forbids generic types is not built if it has one."""
+    states = {} if pair.new is None else {n: m for n, (_, m) in pair.new.listed_keyed.items()}
+    yield from refuse_generic_types(restore, pair, states)
+
+
+def refuse_generic_types(restore: Restore, pair: Pair, states: Mapping[str, StateMetaInfo]) -> Iterator[Result]:
+    """Yield that a job which forbids generic types is not built if the new job has one in some states (``GenericTypeInfo``)."""
     config = restore.options.config
-    if config is None or pair.new is None or config.flag("pipeline.generic-types", default=True):
+    if config is None or config.flag("pipeline.generic-types", default=True):
         return
-    metas = [*(m for _, m in pair.new.listed_keyed.values()), *pair.new.listed_elements.values()]
     found = sorted(
         {
             p.type_name
-            for m in metas
+            for m in states.values()
             for s in m.serializers.values()
             for p in all_parts(s)
             if isinstance(p, KryoSerializer)

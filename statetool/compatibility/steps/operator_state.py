@@ -12,8 +12,9 @@ from typing import Final
 from statetool.compatibility.declared_states import check_declared_states
 from statetool.compatibility.restore import Pair, Restore, hidden_values
 from statetool.compatibility.states import Hidden, Job, RanStates, element_verdicts, of_error
-from statetool.compatibility.steps.keyed_state import SAME_STATES
+from statetool.compatibility.steps.keyed_state import SAME_STATES, refuse_generic_types
 from statetool.compatibility.steps.step import Found, Result, StateFound, Step, is_unknown, per_pair, refuses
+from statetool.compatibility.stream_code import check_asynchronous_functions
 from statetool.compatibility.verdicts import NEW, A, Level, Remedy
 from statetool.errors import UNREAD, several
 from statetool.formats.metadata.handles import ByteStreamHandle, streams_of
@@ -71,6 +72,11 @@ def _declared(restore: Restore, pair: Pair) -> Iterator[Result]:
     yield from check_declared_states(restore, pair, keyed=False)
 
 
+def _generic_types(restore: Restore, pair: Pair) -> Iterator[Result]:
+    """S4: a job that forbids generic types is not built if it has one."""
+    yield from refuse_generic_types(restore, pair, {} if pair.new is None else pair.new.listed_elements)
+
+
 def _compressed(restore: Restore, pair: Pair) -> Iterator[Result]:
     """E1: compressed lists of Flink 1.18.0 and 1.18.1 have one offset for the elements of a chunk (FLINK-34063)."""
     if pair.old.elements.are_unflushed:
@@ -115,5 +121,13 @@ STEP: Final = Step(
     title="Operator state",
     follows="OperatorStateRestoreOperation, DefaultOperatorStateBackend",
     irrelevant=_irrelevant,
-    checks=(_states, per_pair(_declared), per_pair(_compressed), per_pair(_raw), _inline),
+    checks=(
+        _states,
+        per_pair(_declared),
+        per_pair(check_asynchronous_functions),
+        per_pair(_generic_types),
+        per_pair(_compressed),
+        per_pair(_raw),
+        _inline,
+    ),
 )

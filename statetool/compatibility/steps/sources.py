@@ -19,6 +19,7 @@ from statetool.compatibility.verdicts import NEW, A, Remedy
 from statetool.compatibility.versioned_serializers import check_own_serializers
 from statetool.connectors.connector import SplitConnector
 from statetool.connectors.sources import READER_STATE, Source, source_of
+from statetool.errors import NO_FINDING, StatetoolError
 from statetool.snapshot.operator import OperatorInventory
 from statetool.types.operators import describe_operators
 
@@ -29,8 +30,22 @@ def _has_source(operator: OperatorInventory) -> bool:
     return READER_STATE in operator.listed_elements or operator.state.coordinator is not None
 
 
+def _is_source(operator: OperatorInventory) -> bool:
+    """Return True for an operator with splits, or with the positions of a source from before FLIP-27."""
+    try:
+        return _has_source(operator) or (bool(operator.listed_elements) and source_of(operator) is not None)
+    except NO_FINDING:
+        raise
+    except StatetoolError:
+        return True  # What cannot be read may be a source.
+
+
 def _irrelevant(restore: Restore) -> str:
-    return "" if any(map(_has_source, restore.old.operators.values())) else "no operator is a source with splits"
+    if any(map(_is_source, restore.old.operators.values())):
+        return ""
+    # The code of both jobs names its connectors, also those of sinks.
+    stored = any(o.listed_elements for o in restore.old.operators.values()) and restore.job.classes is not None
+    return "" if stored else "no operator is a source with positions"
 
 
 def _new_start(old: OperatorInventory) -> Remedy:
@@ -135,7 +150,7 @@ def _own_serializers(restore: Restore, pair: Pair) -> Iterator[Result]:
 
 def _outside(restore: Restore) -> Iterator[Result]:
     """C9: whether the topics, offsets, logs and files still exist is not in the snapshot."""
-    sources = [str(p.old.label) for p in restore.pairs if _has_source(p.old)]
+    sources = [str(p.old.label) for p in restore.pairs if _is_source(p.old)]
     if sources:
         text = f"what {describe_operators(sources)} reads still exists at the positions of the snapshot"
         yield Assumption(rule="C9", text=text, option="statetool sources lag")

@@ -21,6 +21,7 @@ from statetool.errors import several
 from statetool.snapshot import views
 from statetool.snapshot.metadata_tables import operator_row
 from statetool.snapshot.operator import OperatorInventory
+from statetool.snapshot.state_tables import TIMERS
 from statetool.sql_plans.compiled_plan import WINDOW
 from statetool.types.flink_calls import content_calls, difference, window_calls
 from statetool.types.operators import describe_operators
@@ -29,6 +30,8 @@ from statetool.types.operators import describe_operators
 _MOST_WINDOWS: Final = 1000
 #: State of an operator up to which its windows are read.
 _MOST_STATE_BYTES: Final = 1 << 30
+#: State of an operator up to which each window is looked for among the timers.
+_MOST_BYTES_WITH_TIMERS: Final = 16 << 20
 #: Windows, or slices, with different starts whose distances tell how far windows are apart. Slices do not show the size of windows.
 _FEWEST_WINDOWS: Final = 2
 _FEWEST_SLICES: Final = 3
@@ -142,6 +145,34 @@ def _bounds(restore: Restore) -> Iterator[Result]:
         yield Assumption(rule="W3", text=text, option="a savepoint of the new job with open windows")
 
 
+def _without_timers(restore: Restore, pair: Pair) -> Iterator[Result]:
+    """W6: windows without a timer are neither closed nor removed (FLINK-33192 leaves such ones behind)."""
+    old = pair.old
+    if not _is_of_flink(old) or not _has_bounds(old) or _merges(old):
+        return
+    if operator_row(old).state_bytes > _MOST_BYTES_WITH_TIMERS:
+        text = f"all windows of {old.label.display} have timers, which were not read: its state is large"
+        yield Assumption(rule="W6", text=text, option="the tables windows and timers of the operator")
+        return
+    if not any(m.kind == "timers" for _, m in old.listed_keyed.values()):
+        return  # T2
+    windows = _keys_with_windows(old, CONTENTS)
+    leaked = windows - _keys_with_windows(old, TIMERS)
+    if leaked:
+        text = f"{several(len(leaked), 'window')} of {len(windows):,} have no timer: no timer closes or removes them, and their state stays (FLINK-33192)."
+        yield may_change("W6", text, "If nothing else closes them, leave them out with statetool erase.", old)
+
+
+def _keys_with_windows(operator: OperatorInventory, table: str) -> set[str]:
+    """Return keys and windows in a table of an operator."""
+    # Arrow takes long to load, and most checks do not need it.
+    from statetool.tables.request import ScanRequest
+    from statetool.tables.scan import scan_table
+
+    batches = scan_table(operator, ScanRequest.of(table)).batches()
+    return {str(row) for batch in batches for row in batch.select(["key", "namespace"]).to_pylist()}
+
+
 def _plans_tell(pair: Pair) -> bool:
     """Return True if the compiled plans of both jobs have the windows (:mod:`statetool.compatibility.rules.plans`)."""
     plans = [None if o is None else o.plan_aggregates for o in (pair.old, pair.new)]
@@ -215,5 +246,5 @@ STEP: Final = Step(
     title="Windows",
     follows="WindowOperator, MergingWindowSet",
     irrelevant=_irrelevant,
-    checks=(per_pair(_assigner), guarded(_bounds), per_pair(_declared)),
+    checks=(per_pair(_assigner), guarded(_bounds), per_pair(_declared), per_pair(_without_timers)),
 )

@@ -338,3 +338,19 @@ final class TrapTwoMains extends Job {
         return keyed(lines).flatMap(new InValue()).uid("sums");
     }
 }
+
+/** The elements that an asynchronous function waits for have another type: Flink refuses them. */
+final class TrapAsyncType extends Job {
+    static final class Ask<T> implements org.apache.flink.streaming.api.functions.async.AsyncFunction<T, String> {
+        public void asyncInvoke(T value, org.apache.flink.streaming.api.functions.async.ResultFuture<String> result) {
+            result.complete(java.util.Collections.singleton(String.valueOf(value)));
+        }
+    }
+
+    public DataStream<?> build(DataStream<String> lines) {
+        DataStream<String> events = lines.map(line -> line).returns(Types.STRING).uid("parse"); // old
+        return AsyncDataStream.orderedWait(events, new Ask<String>(), 1, java.util.concurrent.TimeUnit.HOURS).uid("ask"); // old
+        DataStream<Integer> events = lines.map(line -> number(line)).returns(Types.INT).uid("parse"); // new
+        return AsyncDataStream.orderedWait(events, new Ask<Integer>(), 1, java.util.concurrent.TimeUnit.HOURS).uid("ask"); // new
+    }
+}

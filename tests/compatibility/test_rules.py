@@ -1,0 +1,252 @@
+"""Rules of a restore that need no other job, or a small change of one: each on a snapshot that real Flink wrote, or on a copy with one change."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import statetool as st
+from statetool.api.load import inventory_of
+from statetool.compatibility.backends import Backend
+from statetool.compatibility.states import Job, verdict_of
+from statetool.compatibility.steps.keyed_state import _in_forst
+from statetool.compatibility.verdicts import Level, Resolution
+from statetool.formats.metadata.handles import ByteStreamHandle
+from tests.compatibility.test_steps import found, job_graph, snapshot_of, step
+from tests.support.corpora.archives import HERE, unpack
+from tests.support.failures.damage import Patient
+from tests.support.flink import job_pairs
+
+
+def test_windows_without_a_timer(restores: Path, corpus: Path) -> None:
+    """W6: FLINK-33192 leaves 16 windows without a timer; other windows have one each."""
+    leaked = st.check(str(restores / "leaked-windows-1.18.1"), flink="2.3")
+    assert ("W6", "may_change") in found(leaked)
+    assert any("16 windows of 16 have no timer" in w for w in leaked.warnings)
+    for case in ("v2_3_0-rocksdb-canonical", "v2_3_0-rocksdb-heap-timers", "v2_3_0-changelog-rocksdb"):
+        assert "W6" not in {rule for rule, _ in found(st.check(snapshot_of(corpus / case), flink="2.3"))}
+
+
+def test_vertices_that_have_finished_before_their_inputs(restores: Path, tmp_path: Path) -> None:
+    """F3: a partly finished vertex needs a finished one before it, unless each of its subtasks has one of its own."""
+    path = str(restores / "partly-finished")
+    ids = {o.uid: o.operator_id for o in st.load(path).operators.values()}
+
+    def rules(name: str, strategy: str, first: str) -> set[str]:
+        graph = job_graph(
+            tmp_path / name,
+            (ids[first], 2, "Source: Custom Source<br/>", ()),
+            (ids["plus"], 2, "Map<br/>", ((ids[first], strategy),)),
+            (ids["acc" if first == "src" else "src"], 2, "KeyedProcess<br/>", ((ids["plus"], "HASH"),)),
+        )
+        return {rule for rule, kind in found(st.check(path, path, graph=graph)) if kind == "not"}
+
+    assert rules("forward", "FORWARD", "src") == set()
+    assert rules("hash", "HASH", "src") == {"F3"}
+    assert "F3" in rules("running", "FORWARD", "acc")
+
+
+def test_a_finished_vertex_behind_one_that_runs(corpus: Path, tmp_path: Path) -> None:
+    """F2."""
+    path = snapshot_of(corpus / "v2_3_0-finished")
+    operators = [o.state for o in inventory_of(path).operators.values()]
+    whole = next(o for o in operators if o.fully_finished)
+    running = next(o for o in operators if o.subtasks and not any(s.finished for s in o.subtasks))
+    graph = job_graph(
+        tmp_path / "graph.json",
+        (running.operator_id, 1, "Source: a<br/>", ()),
+        (whole.operator_id, 1, "b<br/>", ((running.operator_id, "FORWARD"),)),
+    )
+    assert ("F2", "not") in found(st.check(path, path, graph=graph))
+
+
+def test_a_savepoint_of_a_drained_job(corpus: Path, tmp_path: Path) -> None:
+    """F5: its properties tell."""
+    patient = Patient.of(Path(snapshot_of(corpus / "v2_3_0-hashmap-canonical")), tmp_path / "drained")
+    properties = patient.metadata.properties
+    assert properties is not None
+    for name, drained in ((b"Savepoint", b"Terminate Savepoint"), (b"NONE", b"TERMINATE")):
+        before, after = (struct.pack(">H", len(n)) + n for n in (name, drained))
+        assert properties.count(b"t" + before) == 1
+        properties = properties.replace(b"t" + before, b"t" + after)
+    patient.write(replace(patient.metadata, properties=properties))
+    assert ("F5", "may_change") in found(st.check(str(patient.folder), flink="2.3"))
+
+
+def test_a_bounded_kafka_source_never_ends(connector_cases: Path, tmp_path: Path) -> None:
+    """F7: one of its subtasks has finished."""
+    patient = Patient.of(Path(snapshot_of(connector_cases / "v2_3_0-kafka-source")), tmp_path / "partly")
+    patient.change_subtask("orders", 0, lambda s: replace(s, finished=True))
+    path = str(patient.folder)
+    assert ("F7", "note") in found(st.check(path, path))
+
+
+def test_in_flight_data(corpus: Path, tmp_path: Path) -> None:
+    """U6, U8, U9, U10."""
+    path = snapshot_of(corpus / "v2_3_0-unaligned")
+    operators = {o.uid: o for o in st.load(path).operators.values()}
+    ids = {uid: o.operator_id for uid, o in operators.items()}
+    assert ("U9", "note") in found(st.check(path, path))
+    twice = job_graph(
+        tmp_path / "twice.json",
+        (ids["relay"], 1, "relay<br/>", ()),
+        (ids["slow"], 1, "slow<br/>", ((ids["relay"], "HASH"), (ids["relay"], "HASH"))),
+    )
+    assert ("U6", "loses") in found(st.check(path, path, graph=twice, parallelism=1))
+    st.drop(path, str(tmp_path / "without"), ["slow"])
+    assert ("U8", "loses") in found(st.check(path, str(tmp_path / "without"), allow_non_restored=True))
+    number = st.load(path).checkpoint_id
+    for dropped in (number, number + 1):
+        config = tmp_path / f"{dropped}.yaml"
+        config.write_text(f"execution.state-recovery.without-channel-state.checkpoint-id: {dropped}\n")
+        assert (("U10", "loses") in found(st.check(path, path, config=config))) == (dropped == number)
+
+
+def test_lists_are_dealt_out_and_claims_are_told(corpus: Path) -> None:
+    """P6, G6, M10."""
+    savepoint = snapshot_of(corpus / "v2_3_0-hashmap-canonical")
+    assert ("P6", "note") in found(st.check(savepoint, savepoint, parallelism=2))
+    checkpoint = snapshot_of(corpus / "v2_3_0-rocksdb-incremental")
+    kinds = {mode: found(st.check(checkpoint, flink="2.3", claim_mode=mode)) for mode in ("legacy", "no_claim")}
+    assert ("G6", "note") in kinds["legacy"]
+    assert ("M10", "note") in kinds["no_claim"]
+    assert "G6" in {a.rule for a in step(st.check(checkpoint, flink="2.3"), "claim").assumptions}
+    assert step(st.check(savepoint, flink="2.3"), "claim").status == "not_relevant"
+
+
+def test_settings_of_the_new_job(corpus: Path, tmp_path: Path) -> None:
+    """G3, H9, H12, R2."""
+    config = tmp_path / "config.yaml"
+    config.write_text("state.backend.type: org.example.Backend\nrestart-strategy.type: none\npekko.framesize: 1000b\n")
+    path = snapshot_of(corpus / "v2_3_0-hashmap-checkpoint-inline")
+    check = st.check(path, flink="2.3", config=config, claim_mode="no_claim")
+    assert {("G3", "note"), ("H12", "note"), ("R2", "not")} <= found(check)
+    assert "H9" not in {rule for rule, _ in found(check)}
+    config.write_text("pekko.framesize: 10485760b\n")
+    assert "R2" not in {rule for rule, _ in found(st.check(path, flink="2.3", config=config))}
+
+
+def test_a_large_state_on_the_jobmanager(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """H9."""
+    config = tmp_path / "config.yaml"
+    config.write_text("execution.checkpointing.storage: jobmanager\n")
+    path = snapshot_of(corpus / "v2_3_0-hashmap-canonical")
+    assert "H9" not in {rule for rule, _ in found(st.check(path, flink="2.3", config=config))}
+    monkeypatch.setattr("statetool.compatibility.steps.first_checkpoint._MOST_BYTES", 100)
+    assert ("H9", "later") in found(st.check(path, flink="2.3", config=config))
+
+
+def test_handles_of_other_subtasks_and_backends(corpus: Path, tmp_path: Path) -> None:
+    """M13, M14: keyed handles of two subtasks change places, or one is that of another backend."""
+    canonical = Path(snapshot_of(corpus / "v2_3_0-rocksdb-canonical"))
+    patient = Patient.of(canonical, tmp_path / "swapped")
+    first, second = (patient.keyed("orders", i) for i in (0, 1))
+    patient.change_subtask("orders", 0, lambda s: replace(s, managed_keyed=second))
+    patient.change_subtask("orders", 1, lambda s: replace(s, managed_keyed=first))
+    assert ("M14", "loses") in found(st.check(str(patient.folder), str(canonical)))
+    assert "M14" not in {rule for rule, _ in found(st.check(str(canonical), str(canonical)))}
+    native = Patient.of(Path(snapshot_of(corpus / "v2_3_0-rocksdb-native")), tmp_path / "mixed")
+    native.change_subtask("orders", 0, lambda s: replace(s, managed_keyed=first))
+    assert ("M13", "not") in found(st.check(str(native.folder), flink="2.3", backend="rocksdb"))
+
+
+def test_raw_state_that_only_the_operator_reads(corpus: Path, tmp_path: Path) -> None:
+    """T6, E6: raw state of a real job, with bytes that are no timers."""
+    path = tmp_path / "copy"
+    st.copy(snapshot_of(corpus / "v2_3_0-rocksdb-heap-timers"), str(path))
+    patient = Patient.of(path, tmp_path / "snapshot")
+    handle = next(s for s in patient.operator("timers").subtasks if s.index == 0).raw_keyed
+    assert handle is not None
+    offsets = tuple(8 * i for i, _ in enumerate(handle.offsets))
+    own = replace(handle, offsets=offsets, stream=ByteStreamHandle(name="own", data=b"\x07own" * 400))
+    patient.change_subtask("timers", 0, lambda s: replace(s, raw_keyed=own))
+    assert ("T6", "unknown") in found(st.check(str(patient.folder), str(path)))
+    patient.change_subtask("op-lists", 0, lambda s: replace(s, raw_operator=s.managed_operator, managed_operator=None))
+    patient.change_operator("op-lists", lambda o: replace(o, name="another function"))
+    assert ("E6", "unknown") in found(st.check(str(patient.folder), str(path)))
+
+
+def test_change_logs_that_are_gone(corpus: Path, tmp_path: Path) -> None:
+    """M11."""
+    old = snapshot_of(corpus / "v2_3_0-changelog-rocksdb")
+    st.copy(old, str(tmp_path / "copy"))
+    assert step(st.check(str(tmp_path / "copy"), flink="2.3"), "files").status == "proved"
+    logs = [f for f in (tmp_path / "copy").rglob("*") if f.is_file() and f.name != "_metadata"]
+    assert logs
+    for log in logs:
+        log.unlink()
+    assert ("M6", "not") in found(st.check(str(tmp_path / "copy"), flink="2.3"))
+
+
+def test_coordinators_of_a_newer_release(connector_cases: Path, tmp_path: Path) -> None:
+    """C4."""
+    path = Path(snapshot_of(connector_cases / "v2_3_0-kafka-source"))
+    patient = Patient.of(path, tmp_path / "newer")
+    state = patient.operator("orders").coordinator
+    assert state is not None
+    assert isinstance(state, ByteStreamHandle)
+    newer = replace(state, data=struct.pack(">i", 2) + state.data[4:])
+    patient.change_operator("orders", lambda o: replace(o, coordinator=newer))
+    assert ("C4", "not") in found(st.check(str(patient.folder), str(path)))
+    assert ("C4", "not") not in found(st.check(str(path), str(path)))
+
+
+def test_topics_that_the_new_job_does_not_have(connector_cases: Path) -> None:
+    """C5, C9: KafkaSource reads them on."""
+    old, new = (snapshot_of(connector_cases / f"v2_3_0-{n}") for n in ("kafka-source", "kafka-source-inconsistent"))
+    check = st.check(old, new)
+    assert ("C5", "may_change") in found(check)
+    assert "C9" in {a.rule for a in step(check, "sources").assumptions}
+
+
+def test_sinks_of_other_releases_and_guarantees(connector_cases: Path, tmp_path: Path) -> None:
+    """X3, X5, X17: KafkaSink 4.0 and later writes version 2, and has no state unless it is exactly once."""
+    old, new = (snapshot_of(connector_cases / n) for n in ("v2_3_0-kafka-sink", "v1_20_5-kafka-sink"))
+    ids = {o.uid: o.operator_id for o in st.load(old).operators.values()}
+    check = st.check(old, new)
+    assert ("X5", "may_change") in found(check), found(check)
+    st.drop(old, str(tmp_path / "stateless"), states={"out": ["writer_raw_states"]})
+    check = st.check(old, str(tmp_path / "stateless"))
+    assert ("X3", "loses") in found(check)
+    st.drop(new, str(tmp_path / "writer"), states={ids["out"]: ["writer_raw_states"]})
+    assert ("E4", "loses") in found(st.check(new, str(tmp_path / "writer")))
+
+
+def test_values_of_asynchronous_state_are_not_migrated(tmp_path: Path) -> None:
+    """V2."""
+    jobs = unpack(HERE / "corpus" / "jobs.tar.xz", tmp_path)
+    path = snapshot_of(jobs / "v2_3_0-keys-async-forst")
+    old = next(o for o in inventory_of(path).operators.values() if o.keyed_states)
+    metas = {m.kind: m for _, m in old.keyed_states.values()}
+    migrated = verdict_of("state", Resolution.because(Level.AFTER_MIGRATION, "The class got a field.", None))
+
+    def verdict(kind: str, backend: Backend, *releases: str) -> str:
+        return _in_forst(migrated, metas[kind], Job(backend=backend, releases=releases)).verdict
+
+    assert [verdict("map", "forst", release) for release in ("2.0", "2.3")] == ["not", "not"]
+    assert [verdict("value", "forst", release) for release in ("2.0", "2.3")] == ["not", "after_migration"]
+    assert verdict("value", "forst", "2.1", "2.2") == "unknown"
+    assert verdict("map", "rocksdb", "2.3") == "after_migration"
+
+
+def test_connectors_of_a_job_without_keyed_state_or_splits(connector_cases: Path, tmp_path: Path) -> None:
+    """C1: the jars tell that the sources changed, whatever they keep; C9 is assumed of positions in list states, too."""
+    path = snapshot_of(connector_cases / "v1_20_5-flink-kafka-consumer")
+    jars = unpack(job_pairs.SNAPSHOTS, tmp_path) / "jars"
+    old, new = ((jars / f"RevisedSourceToFiles-{side}.jar",) for side in ("old", "new"))
+    check = st.check(path, flink="1.20", jars=old, other_jars=new)
+    assert ("C1", "unknown") in found(check)
+    assert "C9" in {a.rule for a in step(check, "sources").assumptions}
+
+
+def test_what_is_no_snapshot(tmp_path: Path) -> None:
+    """M3."""
+    (tmp_path / "_metadata").write_bytes(struct.pack(">ii", 0x4960672D, 1))
+    with pytest.raises(st.StatetoolError, match="version 1"):
+        st.check(str(tmp_path), flink="2.3")
+    (tmp_path / "_metadata").write_bytes(b"no snapshot")
+    with pytest.raises(st.StatetoolError, match="not a"):
+        st.check(str(tmp_path), flink="2.3")
