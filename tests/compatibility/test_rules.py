@@ -15,6 +15,7 @@ from statetool.compatibility.states import Job, verdict_of
 from statetool.compatibility.steps.keyed_state import _in_forst
 from statetool.compatibility.verdicts import Level, Resolution
 from statetool.formats.metadata.handles import ByteStreamHandle
+from statetool.formats.metadata.model import MasterState
 from tests.compatibility.test_steps import found, job_graph, snapshot_of, step
 from tests.support.corpora.archives import HERE, unpack
 from tests.support.failures.damage import Patient
@@ -250,3 +251,29 @@ def test_what_is_no_snapshot(tmp_path: Path) -> None:
     (tmp_path / "_metadata").write_bytes(b"no snapshot")
     with pytest.raises(st.StatetoolError, match="not a"):
         st.check(str(tmp_path), flink="2.3")
+
+
+@pytest.mark.parametrize(("release", "readable"), [("1.15", True), ("1.16", True), ("1.17", False), ("2.3", False)])
+def test_serializers_of_flink_1_6_and_older(migration_savepoints: Path, release: str, readable: bool) -> None:
+    """M4: Flink up to 1.16 reads them."""
+    path = str(migration_savepoints / "new-stateful-udf-migration-itcase-flink1.5-savepoint")
+    refused = {f for f in found(st.check(path, flink=release)) if f[1] == "not"}
+    assert refused == (set() if readable else {("K4", "not"), ("E4", "not"), ("K2", "not")})
+
+
+def test_splits_that_are_read_twice_or_never(connector_cases: Path) -> None:
+    """C16: on all snapshots of sources, as ``sources check`` says."""
+    paths = sorted({str(p.parent) for p in connector_cases.rglob("_metadata") if "-sink" not in str(p)})
+    found_in = {path for path in paths if ("C16", "may_change") in found(st.check(path, flink="2.3"))}
+    assert {Path(p).parent.name.partition("-")[2] for p in found_in} == {"kafka-source-inconsistent"}
+
+
+def test_hooks_on_the_jobmanager(corpus: Path, tmp_path: Path) -> None:
+    """O10."""
+    path = Path(snapshot_of(corpus / "v2_3_0-hashmap-canonical"))
+    patient = Patient.of(path, tmp_path / "hooks")
+    hook = MasterState(version=0, name="hook", payload=b"state")
+    patient.write(replace(patient.metadata, master_states=(hook,)))
+    hooked = str(patient.folder)
+    assert ("O10", "unknown") in found(st.check(hooked, str(path)))
+    assert "O10" not in {rule for rule, _ in found(st.check(hooked, hooked))}

@@ -11,7 +11,7 @@ from typing import Final
 from statetool.compatibility.restore import Pair, Restore
 from statetool.compatibility.step_verdicts import Assumption
 from statetool.compatibility.steps.keyed_state import SAME_STATES
-from statetool.compatibility.steps.step import Result, Step, loses, per_pair, refuses
+from statetool.compatibility.steps.step import Result, Step, is_unknown, loses, per_pair, refuses
 from statetool.compatibility.verdicts import NEW, A, Remedy
 from statetool.connectors.sources import READER_STATE, source_of
 from statetool.errors import several
@@ -24,6 +24,8 @@ _POSITIONS: Final = ("topic-partition-offset-states", "Kinesis-Stream-Shard-Stat
 def _irrelevant(restore: Restore) -> str:
     inventories = [restore.old, *([] if restore.new is None else [restore.new])]
     if any(coordinator_bytes(o) for inventory in inventories for o in inventory.operators.values()):
+        return ""
+    if restore.old.metadata.master_states:
         return ""
     return "no operator has a coordinator"
 
@@ -70,6 +72,15 @@ def _formats(restore: Restore, pair: Pair) -> Iterator[Result]:
         )
 
 
+def _hooks(restore: Restore) -> Iterator[Result]:
+    """O10: state of a hook on the JobManager (``MasterHooks``) that the new job does not have is ignored, or refused beside other hooks."""
+    states = {m.name for m in restore.old.metadata.master_states}
+    shown = set() if restore.new is None else {m.name for m in restore.new.metadata.master_states}
+    if gone := states - shown:
+        text = f"The snapshot has the state of {', '.join(sorted(gone))}, hooks on the JobManager as Pravega has. Whether the new job has them is unknown."
+        yield is_unknown("O10", text, "Restore a copy of the job from this snapshot to find out.")
+
+
 def _unknown(restore: Restore) -> Iterator[Result]:
     """Without a snapshot of the new job, its coordinators are not known."""
     if not restore.has_snapshot:
@@ -81,5 +92,5 @@ STEP: Final = Step(
     title="Coordinators",
     follows="CheckpointCoordinator, SourceCoordinator",
     irrelevant=_irrelevant,
-    checks=(per_pair(_gone), per_pair(_formats), _unknown),
+    checks=(per_pair(_gone), per_pair(_formats), _hooks, _unknown),
 )

@@ -17,9 +17,10 @@ from statetool.compatibility.steps.step import Result, Step, guarded, is_unknown
 from statetool.compatibility.stream_code import check_connectors
 from statetool.compatibility.verdicts import NEW, A, Remedy
 from statetool.compatibility.versioned_serializers import check_own_serializers
+from statetool.connectors.checks import check_source
 from statetool.connectors.connector import SplitConnector
 from statetool.connectors.sources import READER_STATE, Source, source_of
-from statetool.errors import NO_FINDING, StatetoolError
+from statetool.errors import NO_FINDING, StatetoolError, several
 from statetool.snapshot.operator import OperatorInventory
 from statetool.types.operators import describe_operators
 
@@ -112,6 +113,16 @@ def _versions(old: Source, new: Source, pair: Pair) -> Iterator[Result]:
         yield refuses("C2", text, remedy, pair.old)
 
 
+def _splits_once(restore: Restore, pair: Pair) -> Iterator[Result]:
+    """C16: readers and enumerator disagree, as ``statetool sources check`` says."""
+    source = source_of(pair.old) if _has_source(pair.old) else None
+    found = [] if source is None else [c for c in check_source(source) if c.is_problem and not c.is_unknown]
+    if found:
+        splits = ", ".join(dict.fromkeys(f"{c.split_id}: {c.message}" for c in found[:_SHOWN]))
+        text = f"The readers and the enumerator of the source disagree about {several(len(found), 'split')} ({splits})."
+        yield may_change("C16", text, Remedy("Look at all of them.", ("sources", "check", A)), pair.old)
+
+
 def _topics(restore: Restore, pair: Pair) -> Iterator[Result]:
     """C5: splits of topics that the job does not subscribe to any more are read on (FLINK-34089)."""
     if pair.new is None or not restore.has_snapshot or not (_has_source(pair.old) and _has_source(pair.new)):
@@ -164,6 +175,7 @@ STEP: Final = Step(
     checks=(
         per_pair(_connector),
         per_pair(_topics),
+        per_pair(_splits_once),
         per_pair(_own_serializers),
         guarded(check_connectors),
         _outside,
