@@ -11,11 +11,11 @@ from statetool.compatibility.releases import kryo_of, writers_of
 from statetool.compatibility.restore import Restore, RestoreOptions
 from statetool.compatibility.running.flink_jars import FlinkJars, find_flink_jars
 from statetool.compatibility.running.summary import RunOptions
-from statetool.compatibility.states import BACKENDS, Job
+from statetool.compatibility.states import BACKENDS, Job, merge_verdicts
 from statetool.compatibility.step_verdicts import Assumption, Kind, Status, StepFinding, StepVerdict, worst_status
 from statetool.compatibility.steps.order import STEPS
 from statetool.compatibility.steps.step import Found, Result, StateFound, Step, findings_of
-from statetool.compatibility.verdicts import STARTS_EMPTY, Check, OperatorVerdict, combine, worst
+from statetool.compatibility.verdicts import STARTS_EMPTY, Check, OperatorVerdict, StateVerdict, combine, worst
 from statetool.errors import NO_FINDING, OptionError, StatetoolError, sentence
 from statetool.saving.versions import WIDEST, parse_release
 from statetool.snapshot.inventory import Inventory
@@ -159,7 +159,10 @@ def _operator_verdict(
     operator: OperatorInventory, own: Iterable[Found], states: Iterable[StateFound]
 ) -> OperatorVerdict:
     resolution = combine(f.resolution for f in own)
-    verdicts = tuple(s.verdict for s in states)
+    by_name: dict[str, list[StateVerdict]] = {}
+    for state in states:
+        by_name.setdefault(state.verdict.name, []).append(state.verdict)
+    verdicts = tuple(merge_verdicts(found) for found in by_name.values())
     return OperatorVerdict(
         uid=operator.label,
         verdict=worst([resolution.level.verdict, *(s.verdict for s in verdicts)]),

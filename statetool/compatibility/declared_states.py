@@ -9,22 +9,23 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Final
 
 from statetool.compatibility.classes.job_classes import strings_in_jars
-from statetool.compatibility.declared_types import resolve_types
+from statetool.compatibility.declared_types import keyed_meta, operator_meta, resolve_types, type_of
 from statetool.compatibility.record_types import has_same_streams
 from statetool.compatibility.restore import Pair, Restore
 from statetool.compatibility.rules.serializers import switch_ttl
-from statetool.compatibility.states import another_kind
-from statetool.compatibility.steps.step import Found, Result, fails_later, is_unknown, loses, may_change, note
+from statetool.compatibility.states import another_kind, verdict_of
+from statetool.compatibility.steps.step import Result, StateFound, fails_later, is_unknown, loses, may_change, note
 from statetool.compatibility.verdicts import Level, Remedy, Resolution
 from statetool.formats.state_meta import StateMetaInfo
 from statetool.serializers.core.base import Serializer, all_parts
 from statetool.serializers.runtime import TtlSerializer
 from statetool.serializers.streaming import TraversableSerializer
 from statetool.serializers.typeutils.options import OptionSerializer, ScalaEitherSerializer
+from statetool.snapshot.operator import OperatorInventory
 from statetool.types.declared import ClassSource, TypeContext
 from statetool.types.flink_calls import (
     COMPUTED,
@@ -89,6 +90,37 @@ class _Declared:
             for s in (self, other)
         )
         return own == others
+
+
+def declared_metas(old: OperatorInventory, before: TypeContext, after: TypeContext) -> dict[str, StateMetaInfo]:
+    """Return the states of an operator that the code of the new job declares otherwise than that of the old one, as it declares them."""
+    if before.source is None or after.source is None:
+        return {}
+    was, now = _declared_by(before.source), _declared_by(after.source)
+    metas = [(meta, True) for _, meta in old.listed_keyed.values() if meta.kind != "timers"]
+    metas += [(meta, False) for meta in old.listed_elements.values()]
+    found = {}
+    for meta, keyed in metas:
+        of_old, of_new = was.named(meta.name), now.named(meta.name)
+        fitting = {s.form for s in of_old if _fits(s, meta, keyed=keyed)}
+        forms = {s.form for s in of_new}
+        if not fitting or len(forms) != 1 or forms <= fitting or _may_be_another(of_old, of_new, was, now):
+            continue
+        new = of_new[0]
+        types = [type_of(text, after) for text in new.types]
+        target = None
+        if keyed and new.mode in ("", "keyed"):
+            target = keyed_meta(meta, new.kind, types, after, ttl=new.has_ttl)
+        elif not keyed and new.mode != "keyed" and (new.mode or _fits(new, meta, keyed=False)):
+            target = operator_meta(meta, new.mode or meta.kind, types, after)
+        if target is not None:
+            found[meta.name] = target
+    return found
+
+
+@lru_cache(maxsize=2)
+def _declared_by(source: ClassSource) -> _Declared:
+    return _Declared(source)
 
 
 def check_declared_states(restore: Restore, pair: Pair, *, keyed: bool) -> Iterator[Result]:
@@ -212,9 +244,9 @@ def _check(
         yield from _other_function(pair, meta, of_old, fitting)
     has_ttl = any(isinstance(p, TtlSerializer) for p in all_parts(meta.value))
     if keyed and all(s.has_ttl != has_ttl for s in fitting):
-        switched = switch_ttl(may_switch=restore.job.ttl_may_switch, on=not has_ttl).inside(meta.name)
+        switched = switch_ttl(may_switch=restore.job.ttl_may_switch, on=not has_ttl)
         if of_old is not None and any(s.has_ttl == has_ttl for s in of_old):
-            yield Found(rule="K6", resolution=switched, operator=old)
+            yield StateFound(rule="K6", operator=old, verdict=verdict_of(meta.name, switched))
         else:
             yield is_unknown("K6", f"{switched.reason} So the code of the new job declares it.", _ASK, old)
     elif keyed and before is not None and before.ttl_helpers(of_old or []) != after.ttl_helpers(of_new):
@@ -289,7 +321,7 @@ def _other_types(
     elif resolution.level == Level.INCOMPATIBLE and _is_of_trigger(meta):
         yield fails_later(rule, f"{text} Flink refuses when a trigger of a window asks for the state.", None, pair.old)
     elif resolution.level == Level.INCOMPATIBLE:
-        yield Found(rule=rule, resolution=resolution.inside(meta.name), operator=pair.old)
+        yield StateFound(rule=rule, operator=pair.old, verdict=verdict_of(meta.name, resolution))
 
 
 def _resolution(meta: StateMetaInfo, declared: DeclaredState, types: TypeContext, *, keyed: bool) -> Resolution | None:
@@ -331,7 +363,7 @@ def _otherwise(pair: Pair, meta: StateMetaInfo, declared: DeclaredState, *, is_k
         text = f"{meta.name} is {scopes[0]} in the snapshot, and the code of the new job declares it as {scopes[1]}: the old values are not used."
         return loses("K8", text, None, pair.old)
     rule = "K3" if keyed else "E3" if "broadcast" in (kind, meta.kind) else "E2"
-    return Found(rule=rule, resolution=another_kind(meta.kind, kind).inside(meta.name), operator=pair.old)
+    return StateFound(rule=rule, operator=pair.old, verdict=verdict_of(meta.name, another_kind(meta.kind, kind)))
 
 
 def _fits(declared: DeclaredState, meta: StateMetaInfo, *, keyed: bool) -> bool:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from statetool.compatibility.rules.serializers import resolve
 from statetool.compatibility.verdicts import Resolution, combine
 from statetool.errors import NO_FINDING, StatetoolError
+from statetool.formats.state_meta import KEY_VALUE, StateMetaInfo
 from statetool.io.cursor import Cursor
+from statetool.java.declaring import flink_types as flink
 from statetool.serializers.core.base import Serializer
 from statetool.serializers.runtime import TtlSerializer, unwrap
 from statetool.serializers.table import snapshot_reader
@@ -108,3 +111,36 @@ def _plain(serializer: Serializer) -> Serializer:
     """Return the serializer of the values without their time to live, which the types of a declaration do not have."""
     plain = unwrap(serializer)
     return unwrap(plain.children()[1][1]) if isinstance(plain, TtlSerializer) else plain
+
+
+def keyed_meta(
+    before: StateMetaInfo, kind: str, found: Sequence[TypeInformation | None], types: TypeContext, *, ttl: bool
+) -> StateMetaInfo | None:
+    """Return the description that a keyed state gets from the types that code gives, ``None`` if they are not known."""
+    parts = _known(found[-1:] if kind in ("reducing", "aggregating", "folding") else found, types)
+    if len(parts) != (2 if kind == "map" else 1) or before.backend_type != KEY_VALUE:
+        return None
+    *keys, value = parts
+    value = flink.ttl(value) if ttl else value
+    whole = flink.list_of(value) if kind == "list" else flink.map_of(keys[0], value) if kind == "map" else value
+    options = {**before.options, "KEYED_STATE_TYPE": kind.upper()}
+    return replace(before, options=options, serializers={**before.serializers, "VALUE_SERIALIZER": whole})
+
+
+def operator_meta(
+    before: StateMetaInfo, kind: str, found: Sequence[TypeInformation | None], types: TypeContext
+) -> StateMetaInfo | None:
+    """Return the description that an operator state gets from the types that code gives, ``None`` if they are not known."""
+    parts = _known(found, types)
+    names = ("KEY_SERIALIZER", "VALUE_SERIALIZER") if kind == "broadcast" else ("VALUE_SERIALIZER",)
+    if len(parts) != len(names) or (kind == "broadcast") != (before.kind == "broadcast"):
+        return None
+    mode = {"list": "SPLIT_DISTRIBUTE", "union": "UNION", "broadcast": "BROADCAST"}[kind]
+    options = {**before.options, "OPERATOR_STATE_DISTRIBUTION_MODE": mode}
+    return replace(before, options=options, serializers={**before.serializers, **dict(zip(names, parts, strict=True))})
+
+
+def _known(found: Sequence[TypeInformation | None], types: TypeContext) -> list[Serializer]:
+    """Return the serializers of types; none if one is not known. Which classes Kryo registers, the configuration of the job decides."""
+    known = [None if one is None or _has_kryo(one) else serializer_of(one, types) for one in found]
+    return [one for one in known if one is not None] if None not in known else []

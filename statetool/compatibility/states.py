@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
@@ -224,6 +224,15 @@ def verdict_of(name: str, resolution: Resolution) -> StateVerdict:
         causes=resolution.causes,
         warnings=resolution.warnings,
     )
+
+
+def merge_verdicts(found: Sequence[StateVerdict]) -> StateVerdict:
+    """Return one verdict on a state from those of several rules."""
+    if len(found) == 1:
+        return found[0]
+    levels = (max((c.level for c in v.causes), default=Level.AS_IS) for v in found)
+    parts = [Resolution(level, v.causes, v.warnings) for level, v in zip(levels, found, strict=True)]
+    return verdict_of(found[0].name, combine(parts))
 
 
 def keyed_verdicts(

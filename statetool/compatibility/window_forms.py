@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
-from statetool.compatibility.declared_types import resolve_information
+from statetool.compatibility.declared_types import keyed_meta, resolve_information
 from statetool.compatibility.record_types import has_same_types
 from statetool.compatibility.restore import Pair
 from statetool.compatibility.states import another_kind
-from statetool.compatibility.verdicts import Level, Remedy, Resolution
+from statetool.compatibility.verdicts import Level, Remedy, Resolution, migration_remedy
 from statetool.formats.state_meta import StateMetaInfo
+from statetool.java.declaring import flink_types as flink
 from statetool.snapshot.operator import OperatorInventory
 from statetool.types.declared import TypeContext
 from statetool.types.flink_calls import (
@@ -64,7 +66,8 @@ def resolve_windows(
         return None
     if was.evicts != now.evicts:
         return _refused(
-            f"The windows {'have an evictor now' if now.evicts else 'have no evictor any more'}, so their contents are stored otherwise."
+            f"The windows {'have an evictor now' if now.evicts else 'have no evictor any more'}, so their contents are stored otherwise.",
+            migration_remedy("Or write a copy of the snapshot with such contents.", _CLOSE.text),
         )
     if now.evicts:
         # The contents are elements of the stream, whatever the function is.
@@ -97,6 +100,28 @@ def resolve_same_windows(
     if not open_kinds:
         return Resolution(Level.AS_IS)
     return Resolution(Level.AS_IS) if "aggregating" not in open_kinds and has_same_types(old, new) else None
+
+
+def contents_meta(old: OperatorInventory, before: TypeContext, after: TypeContext) -> StateMetaInfo | None:
+    """Return the contents of windows as the code of the new job has them, if they are of another type; ``None`` if it does not tell."""
+    if before.source is None or after.source is None or CONTENTS not in old.listed_keyed:
+        return None
+    was, now = (windows_of_uids(t.source.flink_calls()).get(old.uid or "") for t in (before, after) if t.source)
+    _, meta = old.listed_keyed[CONTENTS]
+    if was is None or now is None or not _fits(was, old, meta) or was.kind != now.kind:
+        return None
+    if (was.is_global, was.is_all) != (now.is_global, now.is_all) or None in (was.evicts, now.evicts):
+        return None
+    if was.evicts != now.evicts:
+        if was.kind != "list" or not (has_same_types(before, after) or _give_same(was, now, before, after)):
+            return None
+        element = meta.parts[0]
+        element = flink.stream_element(element) if now.evicts else element.children()[0][1]
+        return replace(meta, serializers={**meta.serializers, "VALUE_SERIALIZER": flink.list_of(element)})
+    types = [_content_type(form, context) for form, context in ((was, before), (now, after))]
+    if was.kind != "aggregating" or now.evicts or None in types or types[0] == types[1]:
+        return None
+    return keyed_meta(meta, "aggregating", types[1:], after, ttl=False)
 
 
 def _open_kinds(calls: tuple[FlinkCall, ...], types: TypeContext) -> Iterator[str]:
@@ -188,5 +213,5 @@ def _key_type(old: OperatorInventory) -> str:
     return "" if old.keyed.key is None else old.keyed.key.type_name
 
 
-def _refused(text: str) -> Resolution:
-    return Resolution.because(Level.INCOMPATIBLE, f"{text} Flink refuses to restore them.", _CLOSE)
+def _refused(text: str, remedy: Remedy = _CLOSE) -> Resolution:
+    return Resolution.because(Level.INCOMPATIBLE, f"{text} Flink refuses to restore them.", remedy)

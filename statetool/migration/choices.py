@@ -21,12 +21,15 @@ class Step:
         Location: ``value`` (for a list ``element``, for a map ``map_key`` and ``map_value``), followed by fields.
     loses
         Whether values are lost, may change or may be refused, so that the step must be accepted.
+    asks
+        Whether a step that cannot be performed only lacks the old name or the value of a field.
     """
 
     path: str
     change: Change
     text: str
     loses: bool = False
+    asks: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

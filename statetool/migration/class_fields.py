@@ -136,7 +136,7 @@ def _added(
     value = kinds.default(name, field, kind) if value is NO_DEFAULT else value
     if value is NO_DEFAULT:
         text = "new field, which the class sets to an object: give its value with --fill, or its old name with --rename"
-        return _nothing, Step(path=path, change="impossible", text=text)
+        return _nothing, Step(path=path, change="impossible", text=text, asks=True)
     try:
         filled = kinds.filled(value, kind)
     except EncodeError as error:

@@ -129,9 +129,9 @@ class Compiler:
         }
         return [Step(path=path, change="impossible", text=text) for path, text in sorted(texts.items())]
 
-    def impossible(self, path: str, text: str) -> Convert:
-        """Add a step that cannot be performed."""
-        self.add_step(path, "impossible", text)
+    def impossible(self, path: str, text: str, *, asks: bool = False) -> Convert:
+        """Add a step that cannot be performed. ``asks``: it lacks the old name or the value of a field."""
+        self.steps.append(Step(path=path, change="impossible", text=text, asks=asks))
         return same
 
     def _any(self, old: TypeAtPath, new: TypeAtPath, path: str) -> Convert:
@@ -319,7 +319,7 @@ class Compiler:
         sources = {f.name: self._source(f.name, old, new, path) for f in new.logical.fields}
         if unmapped := self._unmapped(old, new, path):
             for name, text in unmapped.items():
-                self.impossible(f"{path}.{name}", text)
+                self.impossible(f"{path}.{name}", text, asks=True)
             return same
         self._check_positions(old, new, sources, path)
         makers = {f.name: self._field(f, sources[f.name], before, old, new, path) for f in new.logical.fields}
@@ -367,10 +367,13 @@ class Compiler:
         """
         before, after = _sql_fields(old), _sql_fields(new)
         unnamed = _positional(old), _positional(new)
+        chosen = {*self.choices.sources, *self.choices.fills}
+        if not before and all(unnamed):
+            text = "the fields have no names, and their types change places: give the old field of each with --rename"
+            return {name: text for name in _exchanged(old, new) if f"{path}.{name}" not in chosen}
         if not before or not after or not any(unnamed) or (all(unnamed) and before == after):
             return {}
         known, wanted = (", ".join(f"{name} {kind}" for name, kind in of.items()) for of in (before, after))
-        chosen = {*self.choices.sources, *self.choices.fills}
         # The same for all fields, so that a list of steps has it once.
         reason = (
             f"the fields of a SQL row without names changed from ({known}) to ({wanted}): pass the compiled plans of both jobs "
@@ -420,7 +423,7 @@ class Compiler:
         elif value is NO_DEFAULT:
             value = self._default(field, new)
         if value is NO_DEFAULT:
-            self.impossible(field_path, _NO_VALUE)
+            self.impossible(field_path, _NO_VALUE, asks=True)
             return lambda fields, n: pa.nulls(n)
         try:
             make = fill_default(value, arrow_type(field.type, EXACT))
@@ -487,6 +490,20 @@ def is_set(side: TypeAtPath) -> bool:
 def _names(side: TypeAtPath) -> list[str]:
     assert isinstance(side.logical, StructType)
     return [f.name for f in side.logical.fields if f.name != KIND_FIELD]
+
+
+def _exchanged(old: TypeAtPath, new: TypeAtPath) -> list[str]:
+    """Return the fields of two types without names that have the type which another field had, if all types still exist."""
+    before, after = ([(n, str(side.field(n, kind).type_name)) for n, kind in _numbered(side)] for side in (old, new))
+    kinds = [sorted(kind for _, kind in side) for side in (before, after)]
+    if kinds[0] != kinds[1]:
+        return []
+    return [name for (_, was), (name, now) in zip(before, after, strict=True) if was != now]
+
+
+def _numbered(side: TypeAtPath) -> list[tuple[str, LogicalType]]:
+    assert isinstance(side.logical, StructType)
+    return [(f.name, f.type) for f in side.logical.fields if f.name != KIND_FIELD]
 
 
 def _positional(side: TypeAtPath) -> bool:

@@ -6,10 +6,11 @@ whenever it is read, so they always match the snapshot.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import zip_longest
-from typing import Any, Final, Literal
+from types import MappingProxyType
+from typing import Any, Final, Literal, TypeAlias
 
 from statetool.analysis.comparison.meaning import snapshot_bytes
 from statetool.compatibility.rules.serializers import resolve
@@ -274,7 +275,13 @@ def _needs(state: StateMigration, step: Step) -> Literal["nothing", "acceptance"
     return "acceptance" if step in state.unaccepted else "nothing"
 
 
-def plan_migration(old: Inventory, new: Inventory, state_api: StateApi | None = None) -> MigrationPlan:
+#: States that the code of the new job declares otherwise than its snapshot has them, by operator id and name.
+_Declared: TypeAlias = "Mapping[tuple[str, str], StateMetaInfo]"
+
+
+def plan_migration(
+    old: Inventory, new: Inventory, state_api: StateApi | None = None, declared: _Declared = MappingProxyType({})
+) -> MigrationPlan:
     """Plan the migration of a snapshot's states to their types in a snapshot of the new job.
 
     States whose values Flink reads unchanged are not migrated. Neither are states of operators that the new job does not have.
@@ -283,6 +290,8 @@ def plan_migration(old: Inventory, new: Inventory, state_api: StateApi | None = 
     ----------
     state_api
         The API of all keyed states in the new job, by default that of its snapshot.
+    declared
+        Descriptions of states in the new job that count instead of those of its snapshot.
 
     Raises
     ------
@@ -296,14 +305,19 @@ def plan_migration(old: Inventory, new: Inventory, state_api: StateApi | None = 
         successor = new_operators.get(operator.state.operator_id)
         if successor is None:
             continue
-        refused += _refusal(operator, successor)
-        states += _migrations(operator, successor, state_api)
+        of_both = [
+            (scope, before, declared.get((operator.state.operator_id, before.name), after))
+            for scope, before, after in _state_pairs(operator, successor)
+        ]
+        refused += _refusal(operator, successor, of_both)
+        states += _migrations(operator, successor, of_both, state_api)
     return MigrationPlan(states=tuple(states), metadata_version=new.metadata.version, refused=tuple(refused))
 
 
-def _state_pairs(
-    old: OperatorInventory, new: OperatorInventory
-) -> Iterator[tuple[Literal["keyed", "operator"], StateMetaInfo, StateMetaInfo]]:
+_StatePair: TypeAlias = tuple[Literal["keyed", "operator"], StateMetaInfo, StateMetaInfo]
+
+
+def _state_pairs(old: OperatorInventory, new: OperatorInventory) -> Iterator[_StatePair]:
     for name, (_, meta) in old.keyed_states.items():
         if name in new.keyed_states and meta.kind != "timers":
             yield "keyed", meta, new.keyed_states[name][1]
@@ -312,8 +326,10 @@ def _state_pairs(
             yield "operator", meta, new.operator_states[name]
 
 
-def _migrations(old: OperatorInventory, new: OperatorInventory, state_api: StateApi | None) -> Iterator[StateMigration]:
-    for scope, before, described in _state_pairs(old, new):
+def _migrations(
+    old: OperatorInventory, new: OperatorInventory, states: Iterable[_StatePair], state_api: StateApi | None
+) -> Iterator[StateMigration]:
+    for scope, before, described in states:
         after = described if state_api is None else as_state_of(described, state_api)
         names, new_names = changed_rows(old.plan_aggregates, new.plan_aggregates, before.name)
         if not can_become(before, after):
@@ -417,7 +433,7 @@ _BROADCAST: Final = (
 )
 
 
-def _refusal(old: OperatorInventory, new: OperatorInventory) -> Iterator[str]:
+def _refusal(old: OperatorInventory, new: OperatorInventory, states: Iterable[_StatePair]) -> Iterator[str]:
     """Yield the differences that cannot be migrated."""
     if old.keyed.key is not None and new.keyed.key is not None:
         resolution = resolve(old.keyed.key, new.keyed.key)
@@ -425,7 +441,7 @@ def _refusal(old: OperatorInventory, new: OperatorInventory) -> Iterator[str]:
             yield f"{old.label}: keys: {resolution.reason.rstrip('.')}"
     if key := changed_key(old.plan_aggregates, new.plan_aggregates):
         yield f"{old.label}: {key}. Keys are not converted: keep the columns of GROUP BY or of the join"
-    for _, before, after in _state_pairs(old, new):
+    for _, before, after in states:
         if view := changed_view(old.plan_aggregates, new.plan_aggregates, before.name):
             yield f"{old.label}.{before.name}: {view}. Keep such aggregates at their positions in the query, and add others after them"
         if unnamed := unnamed_rows(old.plan_aggregates, new.plan_aggregates, before.name):

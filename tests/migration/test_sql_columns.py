@@ -64,7 +64,8 @@ def test_columns_are_carried_over_by_name(tmp_path: Path) -> None:
     )
     shown = run(tmp_path, "check", str(tmp_path / "a"), str(tmp_path / "b"))
     assert shown.exit_code == 1
-    assert "See the choices: statetool migrate" in " ".join(shown.output.split())
+    assert "if you decide what only you know" in " ".join(shown.output.split())
+    assert "--dry-run" in shown.output
     state = f"{UID}.accState.value"
     plan = statetool.plan_migration(a, b)
     assert [(r.step, r.change, r.needs) for r in plan.rows] == [

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from statetool.analysis.verification.verify import Verification
     from statetool.compatibility.verdicts import Cause, Check
+    from statetool.formats.state_meta import StateMetaInfo
     from statetool.migration.plan import MigrationPlan
 
 
@@ -86,7 +87,22 @@ def _plan(
 
     # Only ForSt has asynchronous state. The savepoint of the new job shows what its states are.
     api: Literal["v1"] | None = "v1" if new_job is None and backend in ("heap", "rocksdb") else None
-    return plan_migration(base, with_new_classes(base, new_job, flink_version, classes), api)
+    new = with_new_classes(base, new_job, flink_version, classes)
+    return plan_migration(base, new, api, declared={} if new_job is not None else _declared_metas(base, new))
+
+
+def _declared_metas(base: Inventory, new: Inventory) -> dict[tuple[str, str], StateMetaInfo]:
+    """Return the states that the code of the new job declares otherwise, by operator id and name."""
+    from statetool.compatibility.declared_states import declared_metas
+    from statetool.compatibility.window_forms import CONTENTS, contents_meta
+
+    found: dict[tuple[str, str], StateMetaInfo] = {}
+    for operator in base.operators.values():
+        operator_id = operator.state.operator_id
+        found |= {(operator_id, n): m for n, m in declared_metas(operator, base.types, new.types).items()}
+        if (contents := contents_meta(operator, base.types, new.types)) is not None:
+            found[operator_id, CONTENTS] = contents
+    return found
 
 
 def _new_classes(

@@ -150,11 +150,26 @@ def _gone(restore: Restore, old: OperatorInventory, text: str) -> Found:
     if restore.options.skips_state:
         text = f"{text}: with --allowNonRestoredState, its {amount} of state are lost."
         return loses("O2", text, "If its state is needed, give it the uid of the new job (statetool uid).", old)
-    remedy = Remedy(
-        "If the operator has another uid in the new job, rename it (statetool uid). If its state is not needed, drop it.",
-        ("drop", A, NEW, "--uid", str(old.label)),
+    renamed = _same_function(restore, old.uid)
+    text_of_name = (
+        f"The new job gives its function the uid {renamed}: rename the operator."
+        if renamed
+        else "If the operator has another uid in the new job, rename it (statetool uid)."
     )
+    command = ("uid", A, NEW, f"{old.label}={renamed}") if renamed else ("drop", A, NEW, "--uid", str(old.label))
+    remedy = Remedy(f"{text_of_name} If its state is not needed, drop it.", command)
     return refuses("O1", f"{text}: no operator restores its {amount} of state, and Flink refuses.", remedy, old)
+
+
+def _same_function(restore: Restore, uid: str) -> str:
+    """Return the only uid of the new job's code that the old code does not give and that has the same function; empty if there is none."""
+    assert restore.job.classes is not None
+    sources = [t.source for t in (restore.job.classes.old, restore.job.classes.new) if t.source is not None]
+    before, after = (functions_of_uids(s.flink_calls()) for s in sources)
+    function = before.get(uid)
+    found = [n for n, of in after.items() if of and of == function and n not in before]
+    others = [n for n, of in before.items() if of == function and n not in after]
+    return found[0] if len(found) == len(others) == 1 else ""
 
 
 def _by_hash(restore: Restore) -> Iterator[Result]:

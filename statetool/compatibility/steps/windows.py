@@ -12,8 +12,18 @@ from dataclasses import dataclass
 from typing import Final
 
 from statetool.compatibility.restore import Pair, Restore
+from statetool.compatibility.states import verdict_of
 from statetool.compatibility.step_verdicts import Assumption
-from statetool.compatibility.steps.step import Found, Result, Step, guarded, is_unknown, loses, may_change, per_pair
+from statetool.compatibility.steps.step import (
+    Result,
+    StateFound,
+    Step,
+    guarded,
+    is_unknown,
+    loses,
+    may_change,
+    per_pair,
+)
 from statetool.compatibility.timer_counts import count_entries
 from statetool.compatibility.verdicts import Level, Remedy, Resolution
 from statetool.compatibility.window_forms import CONTENTS, resolve_same_windows, resolve_windows
@@ -103,7 +113,7 @@ def _declared(restore: Restore, pair: Pair) -> Iterator[Result]:
         return
     changed = changed or "its calls are the same, and a function has other types"
     if resolution is not None and resolution.level == Level.INCOMPATIBLE:
-        yield Found(rule="W4", resolution=resolution.inside(CONTENTS), operator=pair.old)
+        yield StateFound(rule="W4", operator=pair.old, verdict=verdict_of(CONTENTS, resolution))
     elif resolution is not None and resolution.level == Level.AS_IS:
         text = f"The code that declares windows changed ({changed}). Timers and contents of open windows are those of the old code."
         yield may_change("W4", text, "Let the old job close its windows before the snapshot.", pair.old)

@@ -244,6 +244,13 @@ def ttl(value: str | Serializer, *, asynchronous: bool = False) -> Serializer:
     return _composite(package + "TtlStateFactory$TtlSerializerSnapshot", 2, b"", LONG, value)
 
 
+def stream_element(value: str | Serializer) -> Serializer:
+    """Return the type of elements of windows with an evictor: a value with its timestamp."""
+    return _composite(
+        _STREAMING + "runtime.streamrecord.StreamElementSerializer$StreamElementSerializerSnapshot", 2, b"", value
+    )
+
+
 def timer(key: str | Serializer, namespace: str | Serializer) -> Serializer:
     """Return the type of elements of timer queues."""
     return _composite(_STREAMING + "api.operators.TimerSerializerSnapshot", 2, b"", key, namespace)

@@ -321,7 +321,10 @@ class _Remedies:
         for step in self._migration.steps:
             paths.setdefault(step.text, []).append(step.path)
         steps = "; ".join(f"{', '.join(of)}: {text}" for text, of in paths.items())
-        if any(s.change == "impossible" for s in self._migration.unaccepted):
+        impossible = [s for s in self._migration.unaccepted if s.change == "impossible"]
+        if impossible and all(s.asks for s in impossible):
+            return f"statetool can convert this state if you decide what only you know ({steps}).", remedy.command
+        if impossible:
             text = f"Not every value can be converted ({steps}). See the choices: statetool migrate --dry-run."
             return text, ()
         if self._migration.failure:

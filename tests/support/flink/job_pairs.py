@@ -253,9 +253,10 @@ def jar_of(snapshots: Path, job: str, side: str) -> Path:
 # ---- runs
 
 
-def _run(
+def run(
     flink: FlinkMachine, pair: JobPair, side: str, backend: str, lines: Sequence[str], *, snapshot: Path | None = None, wait_ms: int = 1000,
 ) -> dict[str, Any]:  # fmt: skip
+    """Let a version of a job receive lines, from a snapshot or empty; return how far it came."""
     config = pair.old_config if side == "old" else pair.new_config
     target = tempfile.mkdtemp(dir=flink.work)
     return flink.call(
@@ -274,7 +275,7 @@ def take(flink: FlinkMachine, side: str, pair: JobPair, snapshots: Path, backend
     """Let a version of a job run, and store its snapshot; return its first place, to which a checkpoint points."""
     target = stored(snapshots, side, pair, short(flink.version), backend)
     for wait_ms in (1_000, 5_000, 30_000):
-        answer = _run(flink, pair, side, backend, pair.before, wait_ms=wait_ms)
+        answer = run(flink, pair, side, backend, pair.before, wait_ms=wait_ms)
         if answer["reached"] != "done":
             raise AssertionError(f"{pair.name} {side}: {answer['failure'][:9000]}")
         path = Path(answer["snapshot"])
@@ -296,7 +297,7 @@ def _is_held(path: Path) -> bool:
 
 def result(flink: FlinkMachine, pair: JobPair, backend: str, snapshot: Path, expected: Sequence[str]) -> str:
     """Restore the new version of a job, and return what Flink did."""
-    answer = _run(flink, pair, "new", backend, pair.after, snapshot=snapshot)
+    answer = run(flink, pair, "new", backend, pair.after, snapshot=snapshot)
     if answer["reached"] != "done":
         if "waited too long" in answer["failure"]:
             raise AssertionError(f"{pair.name}: {answer['failure'][:9000]}")
@@ -311,7 +312,7 @@ def results_again(version: str, work: Path, names: Sequence[str]) -> dict[str, s
     first = {}
     for pair in wanted:
         path = take(flink, "old", pair, work / "snapshots", "hashmap")
-        first[pair.name] = path, sorted(_run(flink, pair, "old", "hashmap", pair.after, snapshot=path)["records"])
+        first[pair.name] = path, sorted(run(flink, pair, "old", "hashmap", pair.after, snapshot=path)["records"])
     flink.close()
     flink = machine_of_jobs(version, work, "new")
     found = {pair.name: result(flink, pair, "hashmap", *first[pair.name]) for pair in wanted}
@@ -337,7 +338,7 @@ def outcomes(snapshots: Path, work: Path, wanted: Sequence[JobPair]) -> Iterator
         for pair in here:
             for backend in ("rocksdb", "hashmap") if pair.checkpoint else ("hashmap",):
                 path = take(flink, "old", pair, snapshots, backend)
-                answer = _run(flink, pair, "old", backend, pair.after, snapshot=path)
+                answer = run(flink, pair, "old", backend, pair.after, snapshot=path)
                 assert answer["reached"] == "done", f"{pair.name}: {answer['failure'][:9000]}"
                 first[pair.name, release, backend] = path, sorted(answer["records"])
         flink.close()

@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 import statetool as st
 from statetool.cli.main import cli
+from statetool.formats.operator_id import operator_id_for_uid
 from tests.support.flink import pairs
 from tests.support.flink.machine import FlinkMachine
 from tests.support.flink.pair_states import Pair
@@ -61,10 +62,9 @@ def remedied(
         refused = refused_pairs(suite, written_by, release, backend)
         if suite.whole or not refused:
             continue
-        sides = (
-            pairs.old_savepoint(suite, snapshots, written_by, work),
-            pairs.new_savepoint(suite, snapshots, release),
-        )
+        sides = [pairs.old_savepoint(suite, snapshots, written_by, work)]
+        if not suite.by_jars:
+            sides.append(pairs.new_savepoint(suite, snapshots, release))
         before = pairs.content_of(flink, suite, sides[0])
         jars = [
             word
@@ -77,11 +77,17 @@ def remedied(
                 continue
             folder = work / "remedied" / f"{suite.name}-{written_by}-{release}-{backend}" / pair.name
             folder.mkdir(parents=True)
-            for side, (name, new) in zip(sides, (("old", False), ("new", True)), strict=True):
-                others = [uid for uid in suite.states(new=new) if uid != pair.name]
-                st.drop(st.load(str(side), uids=suite.states(new=new)), str(folder / name), others)
+            for side, (name, new) in zip(sides, (("old", False), ("new", True)), strict=False):
+                ids = st.load(str(side))._inventory.operators.values()
+                stored = {o.state.operator_id for o in ids}
+                known = [uid for uid in suite.states(new=new) if operator_id_for_uid(uid) in stored]
+                others = [uid for uid in known if uid != pair.name]
+                st.drop(st.load(str(side), uids=known), str(folder / name), others)
             options = ["--flink", release, "--backend", "heap" if backend == "hashmap" else "rocksdb", *jars]
-            commands, output = _printed(folder, options)
+            paths = [str(folder / name) for name in ("old", "new")[: len(sides)]]
+            # Savepoints of 1.20 store only ids.
+            uids = ["--name-uid", pair.name] if suite.by_jars else []
+            commands, output = printed([*paths, *options, *uids])
             result, more = _run(flink, suite, pair, folder, commands, backend, before.get(pair.name))
             yield Remedied(
                 suite=suite.name, pair=pair.name, backend=backend, commands=commands, result=result, output=output + more
@@ -105,9 +111,9 @@ def refused_pairs(suite: Suite, written_by: str, release: str, backend: str) -> 
     return refused - (always & left_out)
 
 
-def _printed(folder: Path, options: Sequence[str]) -> tuple[tuple[str, ...], str]:
-    """Return all commands that ``check`` prints, each once. If there is an error, what is unknown does not matter."""
-    done = CliRunner().invoke(cli, ["check", str(folder / "old"), str(folder / "new"), *options])
+def printed(arguments: Sequence[str]) -> tuple[tuple[str, ...], str]:
+    """Return all commands that ``check`` prints, each once, and its output. If there is an error, what is unknown does not matter."""
+    done = CliRunner().invoke(cli, ["check", *arguments])
     blocks = done.stdout.split("\n\n")
     if any(b.startswith("error:") for b in blocks):
         blocks = [b for b in blocks if not b.startswith("unknown:")]
@@ -134,17 +140,26 @@ def _run(
             return "failed", output
         mended = target
     assert pair.new is not None
+    if suite.by_jars:
+        rows: Any = pairs.restore_one_by_one(flink, mended, {pair.name: pair.new}, backend)
+        return _result(before, rows[pair.name]), output
     try:
         rows = pairs.restore(flink, mended, {pair.name: pair.new}, backend, again=suite.again, config=suite.after)
     except AssertionError as error:
         return "refused", f"{output}{error}"
     if rows is None:
         return "refused", output
-    found = rows[pair.name]
+    return _result(before, rows[pair.name]), output
+
+
+def _result(before: Any, found: Any) -> str:
+    """Return what Flink restored."""
+    if found is None:
+        return "refused"
     if not found:
-        return "empty", output
+        return "empty"
     result = pairs.word(before, found)
-    return ("converted" if result == "other" and _is_converted(before, found) else result), output
+    return "converted" if result == "other" and _is_converted(before, found) else result
 
 
 def _is_converted(before: Any, after: Any) -> bool:
