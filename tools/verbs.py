@@ -1,7 +1,7 @@
-"""Signatures and docstrings of the functions that write a changed copy of a snapshot, from the declared options.
+"""Signatures and docstrings of the functions that write a changed copy of a snapshot, from the declared parameters.
 
-``python -m tools.verbs`` writes them into the modules of ``statetool/api/write``. A parameter that several functions share is described once:
-in :class:`statetool.api.write.options.WriteOptions`, or in :data:`SHARED`.
+``python -m tools.verbs`` writes them into the modules of ``statetool/api/write``. Parameters are described once: in the class of the verb
+(:mod:`statetool.api.write.verbs`), or in :class:`statetool.api.write.options.WriteOptions`.
 """
 
 from __future__ import annotations
@@ -10,93 +10,82 @@ import ast
 import re
 import textwrap
 from collections.abc import Iterator, Mapping
-from dataclasses import fields
+from dataclasses import MISSING, Field, fields
+from inspect import cleandoc
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+from statetool.api import start_options
 from statetool.api.write.options import WriteOptions
+from statetool.api.write.verbs import connectors, erase, merge, migrate, rewrite, values
+from statetool.api.write.verbs.base import Verb
 from tools.examples import ROOT
 
 MODULES: Final = ROOT / "statetool" / "api" / "write"
-#: Options that a function does not have.
-WITHOUT: Final[Mapping[str, frozenset[str]]] = {
-    "set_values": frozenset({"spark", "progress"}),
-    "purge": frozenset({"progress"}),
+#: The class of each verb by the name of its function.
+VERBS: Final[Mapping[str, type[Verb]]] = {
+    kind.function(): kind
+    for module in (connectors, erase, merge, migrate, rewrite, values)
+    for kind in vars(module).values()
+    if isinstance(kind, type) and issubclass(kind, Verb) and kind.__module__ == module.__name__
 }
-#: Functions that have few of the options, and declare them by hand.
-BY_HAND: Final = frozenset({"copy"})
-#: Descriptions of other parameters that several functions share.
-SHARED: Final[Mapping[str, str]] = {
-    "src": "The snapshot: its path, or one that :func:`statetool.load` opened, for example with declared types.",
-    "dst": "A new directory for the savepoint: a local path or any URI that fsspec can write to.",
-    "hashes": '``{Java class: "Objects.hash(a, b)"}`` if keys that move to other key groups do not prove their ``hashCode()`` (words:'
-    " :mod:`statetool.types.conventions`).",
-    "accept": "Names of steps, from the plan's ``rows``.",
-    "renames": 'Old field names by new ones: ``{"orders.totals.value.city": "town"}``.',
-    "fills": 'Values of added fields, as in JSON: ``{"orders.totals.value.count": 0}``.',
-    "last_access_ms": "Last access of values that get a time to live, in epoch milliseconds.",
-    "on_plan": "Called with the plan before anything is written.",
-    "on_staged": "Called before the savepoint is published, not in a dry run. Meanwhile ``dst`` opens as the new savepoint in this thread, and in"
-    " no other. If the function raises an error, nothing is published.",
-}
-_OPTIONS: Final = {f.name: f for f in fields(WriteOptions)}
-_DOCS: Final = {**SHARED, **{name: f.metadata["doc"] for name, f in _OPTIONS.items()}}
+_SIGNATURE: Final = re.compile(r"(?<=\()\n(.*?)(?=\n\) -> )", re.DOTALL)
 _SECTION: Final = re.compile(r"(?<=    Parameters\n    ----------\n)(.*?)(?=\n\n|\n    \"\"\")", re.DOTALL)
-_ENTRY: Final = re.compile(r"^    (\w.*)\n((?:        .*(?:\n|\Z))+)", re.MULTILINE)
 
 
 def write_again(source: str) -> str:
-    """Return the source of a module with the declared options in the signatures and docstrings of its functions."""
+    """Return the source of a module with the declared parameters in the signatures and docstrings of its functions."""
     lines = source.split("\n")
-    functions = [node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)]
-    for function in reversed([f for f in functions if f.name not in BY_HAND and _has_options(f)]):
+    functions = [node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef) and node.name in VERBS]
+    for function in reversed(functions):
         start, end = function.lineno - 1, function.body[0].end_lineno
-        text = _with_signature(function.name, "\n".join(lines[start:end]))
-        arguments = [a.arg for a in (*function.args.args, *function.args.kwonlyargs)]
-        lines[start:end] = _with_docs(function.name, text, arguments).split("\n")
+        lines[start:end] = _declared("\n".join(lines[start:end]), VERBS[function.name]).split("\n")
     return "\n".join(lines)
 
 
-def _has_options(function: ast.FunctionDef) -> bool:
-    return "take_over" in {a.arg for a in function.args.kwonlyargs}
-
-
-def _with_signature(function: str, text: str) -> str:
-    """Put the options in the place of the first one in the signature."""
-    head, close, rest = text.partition("\n) -> ")
-    kept = [line for line in head.split("\n") if line.strip().partition(":")[0] not in _OPTIONS]
-    place = next(i for i, line in enumerate(head.split("\n")) if line.strip().partition(":")[0] in _OPTIONS)
-    kept[place:place] = [f"    {_declaration(name)}," for name in _names(function)]
-    return "\n".join(kept) + close + rest
-
-
-def _names(function: str) -> list[str]:
-    return [name for name in _OPTIONS if name not in WITHOUT.get(function, ())]
-
-
-def _declaration(name: str) -> str:
-    return f"{name}: {_OPTIONS[name].type} = {_OPTIONS[name].default!r}"
-
-
-def _with_docs(function: str, text: str, arguments: list[str]) -> str:
-    """Write the section of parameters: entries of its own in the order of the signature, and those that are shared."""
-    arguments = [*(a for a in arguments if a not in _OPTIONS), *_names(function)]
+def _declared(text: str, verb: type[Verb]) -> str:
+    """Write the parameters of a verb into the signature and docstring of its function. Further options, ``**more``, stay at the end."""
+    own = [f for f in fields(verb) if f.metadata["doc"]]
+    first = [f for f in own if f.metadata.get("positional")]
+    others = [*(f for f in own if f not in first), *(f for f in fields(WriteOptions) if f.name not in verb.without)]
+    text, more = _with_signature(text, [*map(_declaration, first), "*", *map(_declaration, others)])
+    entries = [f"    {f.name}\n{_wrap(f.metadata['doc'])}" for f in (*first, *others)]
     section = _SECTION.search(text)
-    assert section, function
-    own: dict[str, str] = {}
-    for names, body in _ENTRY.findall(section[0]):
-        for name in names.split(", "):
-            own[name] = f"    {names}\n{body.rstrip()}"
-    entries = dict.fromkeys(entry for name in arguments if (entry := _entry(name, own)))
-    rest = (entry for name, entry in own.items() if name not in arguments and name not in _DOCS)
-    return text[: section.start()] + "\n".join(dict.fromkeys((*entries, *rest))) + text[section.end() :]
+    assert section, verb
+    return text[: section.start()] + "\n".join((*entries, *more)) + text[section.end() :]
 
 
-def _entry(name: str, own: Mapping[str, str]) -> str:
-    if name not in _DOCS:
-        return own.get(name, "")
-    words = textwrap.wrap(_DOCS[name], 140 - 8, break_long_words=False, break_on_hyphens=False)
-    return f"    {name}\n" + "\n".join(f"        {line}" for line in words)
+def _with_signature(text: str, declarations: list[str]) -> tuple[str, list[str]]:
+    """Replace the parameters of a function, and return the entries of its further options too."""
+    signature = _SIGNATURE.search(text)
+    assert signature, text
+    more = re.findall(r"^    (\*\*\w+: Unpack\[(\w+)\]),$", signature[1], re.MULTILINE)
+    lines = [f"    {line}," for line in (*declarations, *(line for line, _ in more))]
+    entries = [entry for _, kind in more for entry in _entries(getattr(start_options, kind))]
+    return f"{text[: signature.start()]}\n{chr(10).join(lines)}{text[signature.end() :]}", entries
+
+
+def _declaration(declared: Field[Any]) -> str:
+    default = "" if declared.default is MISSING else f" = {_text(declared.default)}"
+    kind = str(declared.type).replace("'", '"')  # as the formatter writes texts
+    return f"{declared.name}: {kind}{default}"
+
+
+def _text(default: object) -> str:
+    return f'"{default}"' if isinstance(default, str) else repr(default)
+
+
+def _entries(options: type[Any]) -> list[str]:
+    """Return the entries for keyword arguments of a ``TypedDict``, from the attributes in its docstring."""
+    section = cleandoc(options.__doc__ or "").partition("Attributes\n----------\n")[2].partition("\n\n")[0]
+    return [
+        textwrap.indent(entry, "    ").rstrip() for entry in re.findall(r"^\S.*\n(?: +.*\n?)+", section, re.MULTILINE)
+    ]
+
+
+def _wrap(doc: str) -> str:
+    words = textwrap.wrap(doc, 140 - 8, break_long_words=False, break_on_hyphens=False)
+    return "\n".join(f"        {line}" for line in words)
 
 
 def stale() -> Iterator[tuple[Path, str]]:

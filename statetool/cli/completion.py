@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from statetool import Savepoint
 
 #: Names of the arguments that hold the path of a snapshot.
-_PATH_ARGUMENTS: Final = ("path", "source", "before", "a")
+_PATH_ARGUMENTS: Final = ("path", "src", "source", "before", "a")
 
 
 def complete_path(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -36,7 +36,7 @@ def complete_state(context: click.Context, parameter: click.Parameter, incomplet
     """Complete names of states, of the chosen operators or of all operators."""
 
     def states(savepoint: Savepoint) -> Iterable[str]:
-        chosen = context.params.get("names") or context.params.get("operators") or savepoint
+        chosen = context.params.get("operators") or savepoint
         return sorted({s for name in chosen for s in savepoint[name].states})
 
     return _items(context, incomplete, states)

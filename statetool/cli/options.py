@@ -270,7 +270,8 @@ _option: Final = partial(click.option, cls=SectionOption, section=COMMON)
 
 def _copy_option(declared: Field[Any]) -> Callable[..., Any]:
     """Return the decorator of a declared option of the new snapshot."""
-    kind = click.IntRange(min=declared.metadata["least"]) if declared.metadata["least"] is not None else None
+    least = declared.metadata.get("least")
+    kind = None if least is None else click.IntRange(min=least)
     is_flag, help = declared.default is False, declared.metadata["help"]
     return _option(f"--{declared.name.replace('_', '-')}", type=kind, is_flag=is_flag, help=help)
 

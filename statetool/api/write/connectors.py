@@ -12,7 +12,7 @@ from statetool.api.operator import Operator
 from statetool.api.savepoint import Savepoint
 from statetool.api.write.options import WriteOptions
 from statetool.connectors.edits import conversion, edits
-from statetool.connectors.edits.conversion import OLDEST, ConvertedConsumer
+from statetool.connectors.edits.conversion import ConvertedConsumer
 from statetool.connectors.rows import TransactionRow, transaction_rows
 from statetool.connectors.sinks import require_sink, without_committables
 from statetool.connectors.sources import READER_STATE, require_source
@@ -115,7 +115,7 @@ def to_kafka_source(
     dst: str,
     uid: str,
     *,
-    enumerator_version: int = OLDEST,
+    enumerator_version: int = 1,
     dry_run: bool = False,
     take_over: bool = False,
     checkpoint_id: int | None = None,

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from statetool.api.savepoint import Savepoint
 from statetool.api.write.options import WriteOptions
+from statetool.api.write.verbs import erase as verbs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from statetool.saving.verbs.erase import ErasePlan, Proof
-    from statetool.saving.verbs.key_choice import Allowed
     from statetool.saving.verbs.sample import SamplePlan
     from statetool.tables.keys.text import Key
 
@@ -76,8 +76,9 @@ def erase(
     *,
     where: str | None = None,
     operators: Iterable[str] = (),
-    allow_missing: bool = False,
     root: str | None = None,
+    allow_missing: bool = False,
+    on_plan: Callable[[ErasePlan], object] | None = None,
     dry_run: bool = False,
     take_over: bool = False,
     checkpoint_id: int | None = None,
@@ -85,7 +86,6 @@ def erase(
     uids: Iterable[str] = (),
     rebase: Mapping[str, str] | None = None,
     progress: Callable[[int], object] | None = None,
-    on_plan: Callable[[ErasePlan], object] | None = None,
 ) -> Erasure:
     """Write a copy of a snapshot without the states, timers and windows of some keys. Everything else keeps its bytes.
 
@@ -106,12 +106,12 @@ def erase(
         key, and :func:`keep` removes it. Functions whose result changes, such as ``random()`` and ``now()``, are errors.
     operators
         Uids or operator ids. By default all operators with keyed state whose key type fits.
-    allow_missing
-        Go on without keys that no operator has, or if no key fulfills the condition. Files of RocksDB may have old versions of missing keys,
-        which are removed too.
     root
         Directory in which to look for other snapshots that may contain the keys. Defaults to the directory that contains the snapshot, if
         the snapshot is named like a checkpoint or savepoint of Flink.
+    allow_missing
+        Go on without keys that no operator has, or if no key fulfills the condition. Files of RocksDB may have old versions of missing
+        keys, which are removed too.
     on_plan
         Called with the plan before anything is written.
     dry_run
@@ -150,12 +150,7 @@ def erase(
     MissingDependencyError
         A condition was given, and DuckDB is not installed.
     """
-    from statetool.saving.verbs.key_choice import Allowed
-
-    options = WriteOptions.of(locals())
-    return _write_chosen(
-        src, dst, keys, where, operators, root, options, on_plan, Allowed(missing=allow_missing), keep=False
-    )
+    return _write_chosen(verbs.Erase.of(locals()), WriteOptions.of(locals()))
 
 
 def keep(
@@ -165,9 +160,10 @@ def keep(
     *,
     where: str | None = None,
     operators: Iterable[str] = (),
-    allow_missing: bool = False,
-    allow_empty: bool = False,
     root: str | None = None,
+    allow_missing: bool = False,
+    on_plan: Callable[[ErasePlan], object] | None = None,
+    allow_empty: bool = False,
     dry_run: bool = False,
     take_over: bool = False,
     checkpoint_id: int | None = None,
@@ -175,7 +171,6 @@ def keep(
     uids: Iterable[str] = (),
     rebase: Mapping[str, str] | None = None,
     progress: Callable[[int], object] | None = None,
-    on_plan: Callable[[ErasePlan], object] | None = None,
 ) -> Erasure:
     """Write a copy of a snapshot in which operators have state of some keys only: the opposite of :func:`erase`, with the same errors.
 
@@ -195,16 +190,16 @@ def keep(
         key, and :func:`keep` removes it. Functions whose result changes, such as ``random()`` and ``now()``, are errors.
     operators
         Uids or operator ids. By default all operators with keyed state whose key type fits.
-    allow_missing
-        Go on without keys that no operator has, or if no key fulfills the condition. Files of RocksDB may have old versions of missing keys,
-        which are removed too.
-    allow_empty
-        Leave operators without any key, if they have none of the keys. Otherwise this is an error (:class:`MissingKeyError`).
     root
         Directory in which to look for other snapshots that may contain the keys. Defaults to the directory that contains the snapshot, if
         the snapshot is named like a checkpoint or savepoint of Flink.
+    allow_missing
+        Go on without keys that no operator has, or if no key fulfills the condition. Files of RocksDB may have old versions of missing
+        keys, which are removed too.
     on_plan
         Called with the plan before anything is written.
+    allow_empty
+        Leave operators without any key, if they have none of the keys. Otherwise this is an error (:class:`MissingKeyError`).
     dry_run
         Only plan, without writing.
     take_over
@@ -227,34 +222,19 @@ def keep(
     Erasure
         The removed entries, the proof, and the places that may still contain the data.
     """
-    from statetool.saving.verbs.key_choice import Allowed
-
-    options = WriteOptions.of(locals())
-    allowed = Allowed(missing=allow_missing, empty=allow_empty)
-    return _write_chosen(src, dst, keys, where, operators, root, options, on_plan, allowed, keep=True)
+    return _write_chosen(verbs.Keep.of(locals()), WriteOptions.of(locals()))
 
 
-def _write_chosen(
-    src: str | Savepoint,
-    dst: str,
-    keys: Iterable[Key] | None,
-    where: str | None,
-    operators: Iterable[str],
-    root: str | None,
-    options: WriteOptions,
-    on_plan: Callable[[ErasePlan], object] | None,
-    allowed: Allowed,
-    *,
-    keep: bool,
-) -> Erasure:
+def _write_chosen(given: verbs.Erase, options: WriteOptions) -> Erasure:
     from statetool.saving.verbs.erase import plan_erase, prove
-    from statetool.saving.verbs.key_choice import KeyChoice
+    from statetool.saving.verbs.key_choice import Allowed, KeyChoice
 
-    choice = KeyChoice.of(keys, where, keep=keep)
-    inventory = options.open(src, dst)
-    plan = plan_erase(inventory, choice, list(operators), options.execution.map, root=root, allowed=allowed)
-    if on_plan is not None:
-        on_plan(plan)
+    choice = KeyChoice.of(given.keys, given.where, keep=isinstance(given, verbs.Keep))
+    allowed = Allowed(missing=given.allow_missing, empty=isinstance(given, verbs.Keep) and given.allow_empty)
+    inventory = options.open(given.src, given.dst)
+    plan = plan_erase(inventory, choice, list(given.operators), options.execution.map, root=given.root, allowed=allowed)
+    if given.on_plan is not None:
+        given.on_plan(plan)
     done = Erasure(
         plan=plan,
         source=inventory.metadata_file,
@@ -266,11 +246,11 @@ def _write_chosen(
 
     def prove_staged() -> None:
         nonlocal done
-        staged = inventory.at(dst)
+        staged = inventory.at(given.dst)
         proof = prove(staged, plan, options.execution.map)
         done = replace(done, target=staged.metadata_file, proof=proof, finished_at=datetime.now(timezone.utc))
 
-    options.write(inventory, dst, prove=prove_staged, changes=plan.changes)
+    options.write(inventory, given.dst, prove=prove_staged, changes=plan.changes)
     return done
 
 

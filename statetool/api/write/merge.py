@@ -127,8 +127,10 @@ def merge(
 
     Parameters
     ----------
-    first, second
-        The snapshots: their paths, or snapshots that :func:`statetool.load` opened.
+    first
+        The first snapshot: its path, or one that :func:`statetool.load` opened.
+    second
+        The second snapshot, in the same form.
     dst
         A new directory for the savepoint: a local path or any URI that fsspec can write to.
     max_parallelism
@@ -204,9 +206,11 @@ def split(
     ----------
     src
         The snapshot: its path, or one that :func:`statetool.load` opened, for example with declared types.
-    first, second
-        New directories for the two savepoints. The second one is published when the first one is staged and proved. If the last steps for the
-        first one fail then, the second one stays, and the error or a warning says so.
+    first
+        A new directory for the savepoint of the first job.
+    second
+        The same for the second job. It is published when the first one is staged and proved. If the last steps for the first one fail then,
+        the second one stays, and the error or a warning says so.
     operators
         Operators of the second job, by uid or operator id. All others belong to the first.
     both
@@ -317,8 +321,10 @@ def move_state(
         The snapshot: its path, or one that :func:`statetool.load` opened, for example with declared types.
     dst
         A new directory for the savepoint: a local path or any URI that fsspec can write to.
-    source, target
-        The operator that has the states, and the one that gets them.
+    source
+        The operator that has the states.
+    target
+        The operator that gets them.
     states
         States (or timer queues) of ``source``, or ``{state: new name}`` (``None`` keeps the name).
     hashes

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from statetool.api.load import inventory_of
 from statetool.api.savepoint import Savepoint
 from statetool.api.write.options import WriteOptions
+from statetool.api.write.verbs import migrate as verbs
 from statetool.errors import FormatError, OptionError, TargetExistsError
 from statetool.types.options import whole_number
 
@@ -110,8 +111,11 @@ def migrate(
     plan: str | MigrationPlan | None = None,
     accept: Iterable[str] = (),
     renames: Mapping[str, str] | None = None,
+    last_access_ms: int | None = None,
     fills: Mapping[str, Any] | None = None,
     flink_version: str | None = None,
+    on_plan: Callable[[MigrationPlan], object] | None = None,
+    on_staged: Callable[[], object] | None = None,
     dry_run: bool = False,
     take_over: bool = False,
     checkpoint_id: int | None = None,
@@ -119,9 +123,6 @@ def migrate(
     uids: Iterable[str] = (),
     rebase: Mapping[str, str] | None = None,
     progress: Callable[[int], object] | None = None,
-    on_plan: Callable[[MigrationPlan], object] | None = None,
-    on_staged: Callable[[], object] | None = None,
-    last_access_ms: int | None = None,
 ) -> MigrationPlan:
     """Write a copy of a snapshot whose states have the types of a new job. Everything else keeps its bytes.
 
@@ -136,12 +137,16 @@ def migrate(
         The snapshot: its path, or one that :func:`statetool.load` opened, for example with declared types.
     dst
         A new directory for the savepoint: a local path or any URI that fsspec can write to.
-    to, plan
-        Either a savepoint of the new job, or a plan (or its file, see :func:`write_plan`).
+    to
+        A savepoint of the new job. Either this or ``plan``.
+    plan
+        A plan, or its file (see :func:`write_plan`).
     accept
         Names of steps, from the plan's ``rows``.
     renames
         Old field names by new ones: ``{"orders.totals.value.city": "town"}``.
+    last_access_ms
+        Last access of values that get a time to live, in epoch milliseconds.
     fills
         Values of added fields, as in JSON: ``{"orders.totals.value.count": 0}``.
     flink_version
@@ -151,8 +156,6 @@ def migrate(
     on_staged
         Called before the savepoint is published, not in a dry run. Meanwhile ``dst`` opens as the new savepoint in this thread, and in no
         other. If the function raises an error, nothing is published.
-    last_access_ms
-        Last access of values that get a time to live, in epoch milliseconds.
     dry_run
         Only plan, without writing.
     take_over
@@ -186,9 +189,7 @@ def migrate(
     """
     options = WriteOptions.of(locals())
     base = options.open(src, dst)
-    migration = _prepare(
-        base, dst, options, to=to, plan=plan, accept=accept, renames=renames, fills=fills, last_access_ms=last_access_ms
-    )
+    migration = _prepare(base, options, dst, verbs.MigrationChoices.of(locals()))
     if on_plan is not None:
         on_plan(migration)
     if not dry_run:
@@ -209,8 +210,11 @@ def catch_up(
     plan: str | MigrationPlan | None = None,
     accept: Iterable[str] = (),
     renames: Mapping[str, str] | None = None,
+    last_access_ms: int | None = None,
     fills: Mapping[str, Any] | None = None,
     flink_version: str | None = None,
+    on_plan: Callable[[MigrationPlan], object] | None = None,
+    on_staged: Callable[[], object] | None = None,
     dry_run: bool = False,
     take_over: bool = False,
     checkpoint_id: int | None = None,
@@ -218,9 +222,6 @@ def catch_up(
     uids: Iterable[str] = (),
     rebase: Mapping[str, str] | None = None,
     progress: Callable[[int], object] | None = None,
-    on_plan: Callable[[MigrationPlan], object] | None = None,
-    on_staged: Callable[[], object] | None = None,
-    last_access_ms: int | None = None,
 ) -> MigrationPlan:
     """Migrate a savepoint by converting only what changed since an earlier savepoint that was already migrated.
 
@@ -232,16 +233,22 @@ def catch_up(
     ----------
     migrated
         Result of :func:`migrate` for ``before``, or of an earlier call, with the same plan: its path, or an open one.
-    before, after
-        Two savepoints of one job, the older one first.
+    before
+        A savepoint of the job: its path, or an open one.
+    after
+        A newer savepoint of the same job.
     dst
         A new directory for the savepoint: a local path or any URI that fsspec can write to.
-    to, plan
-        Either a savepoint of the new job, or a plan (or its file, see :func:`write_plan`).
+    to
+        A savepoint of the new job. Either this or ``plan``.
+    plan
+        A plan, or its file (see :func:`write_plan`).
     accept
         Names of steps, from the plan's ``rows``.
     renames
         Old field names by new ones: ``{"orders.totals.value.city": "town"}``.
+    last_access_ms
+        Last access of values that get a time to live, in epoch milliseconds.
     fills
         Values of added fields, as in JSON: ``{"orders.totals.value.count": 0}``.
     flink_version
@@ -251,8 +258,6 @@ def catch_up(
     on_staged
         Called before the savepoint is published, not in a dry run. Meanwhile ``dst`` opens as the new savepoint in this thread, and in no
         other. If the function raises an error, nothing is published.
-    last_access_ms
-        Last access of values that get a time to live, in epoch milliseconds.
     dry_run
         Only plan, without writing.
     take_over
@@ -291,9 +296,7 @@ def catch_up(
 
     options = WriteOptions.of(locals())
     base, first, done = (options.open(snapshot, dst) for snapshot in (after, before, migrated))
-    migration = _prepare(
-        base, dst, options, to=to, plan=plan, accept=accept, renames=renames, fills=fills, last_access_ms=last_access_ms
-    )
+    migration = _prepare(base, options, dst, verbs.MigrationChoices.of(locals()))
     if on_plan is not None:
         on_plan(migration)
     changes = plan_catch_up(migration.changes, first, base, done)
@@ -305,26 +308,15 @@ def catch_up(
     return migration
 
 
-def _prepare(
-    base: Inventory,
-    dst: str,
-    options: WriteOptions,
-    *,
-    to: str | Savepoint | None,
-    plan: str | MigrationPlan | None,
-    accept: Iterable[str],
-    renames: Mapping[str, str] | None,
-    fills: Mapping[str, Any] | None,
-    last_access_ms: int | None,
-) -> MigrationPlan:
+def _prepare(base: Inventory, options: WriteOptions, dst: str, chosen: verbs.MigrationChoices) -> MigrationPlan:
     """Return the plan of a migration with the user's choices, after a check of the target."""
-    new_job = None if to is None else inventory_of(to)
+    new_job = None if chosen.to is None else inventory_of(chosen.to)
     if new_job is not None:
         options.check_target(new_job, dst)
-    chosen = _plan(base, new_job, plan).renaming(renames or {}).filling(fills or {})
-    if last_access_ms is not None:
-        chosen = chosen.with_last_access(whole_number("last_access_ms", last_access_ms, least=0))
-    return chosen.accepting(tuple(accept))
+    plan = _plan(base, new_job, chosen.plan).renaming(chosen.renames or {}).filling(chosen.fills or {})
+    if chosen.last_access_ms is not None:
+        plan = plan.with_last_access(whole_number("last_access_ms", chosen.last_access_ms, least=0))
+    return plan.accepting(tuple(chosen.accept))
 
 
 def _plan(base: Inventory, new_job: Inventory | None, plan: str | MigrationPlan | None) -> MigrationPlan:

@@ -19,19 +19,22 @@ if TYPE_CHECKING:
     from statetool.snapshot.inventory import Inventory
 
 
-def described(doc: str, help: str = "", *, least: int | None = None) -> dict[str, Any]:
-    """Describe a field that is an option.
+def described(doc: str = "", help: str = "", **more: Any) -> dict[str, Any]:
+    """Describe a field that is a parameter of a function, an option of a command, or both.
 
     Parameters
     ----------
     doc
-        Its description in docstrings.
+        Its description in docstrings, if it is a parameter of the function.
     help
-        Its description in ``--help``, if it is an option of every command that writes a copy.
-    least
-        The smallest value, if it is a number.
+        Its description in ``--help``, if it is an option of the command.
+    more
+        ``flag``: the option and its metavar, if they are not those of the field's name and type. ``positional``: the function takes it by
+        position. ``argument``: the metavar of an argument of the command. ``required``: the command needs it. ``kind``: that of its text, if
+        it does not follow from the type (:mod:`statetool.cli.verb`). ``names``: what the shell completes. ``least``: the smallest number.
+        ``example``: the hint if a value is malformed.
     """
-    return {"doc": doc, "help": help, "least": least}
+    return {"doc": doc, "help": help, **more}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

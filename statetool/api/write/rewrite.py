@@ -31,6 +31,7 @@ def rescale(
     *,
     parallelism: int | Mapping[str, int] | None = None,
     hashes: Mapping[str, str] | None = None,
+    on_plan: Callable[[RescalePlan], object] | None = None,
     dry_run: bool = False,
     take_over: bool = False,
     checkpoint_id: int | None = None,
@@ -38,7 +39,6 @@ def rescale(
     uids: Iterable[str] = (),
     rebase: Mapping[str, str] | None = None,
     progress: Callable[[int], object] | None = None,
-    on_plan: Callable[[RescalePlan], object] | None = None,
 ) -> RescalePlan:
     """Write a copy of a snapshot with another max parallelism. Values are not decoded.
 
@@ -114,6 +114,9 @@ def convert(
     src: str | Savepoint,
     dst: str,
     *,
+    state_api: Literal["v1", "v2"] | None = None,
+    format: Literal["canonical", "native"] = "canonical",
+    backend: Literal["rocksdb"] | None = None,
     dry_run: bool = False,
     take_over: bool = False,
     checkpoint_id: int | None = None,
@@ -121,9 +124,6 @@ def convert(
     uids: Iterable[str] = (),
     rebase: Mapping[str, str] | None = None,
     progress: Callable[[int], object] | None = None,
-    state_api: Literal["v1", "v2"] | None = None,
-    format: Literal["canonical", "native"] = "canonical",
-    backend: Literal["rocksdb"] | None = None,
 ) -> ConvertPlan:
     """Write a snapshot as a self-contained savepoint: canonical, which RocksDB and the heap backend restore, or native.
 
@@ -137,8 +137,8 @@ def convert(
     dst
         A new directory for the savepoint: a local path or any URI that fsspec can write to.
     state_api
-        ``"v1"`` writes asynchronous state of ForSt as keyed state that RocksDB and the heap backend restore, ``"v2"`` the opposite. By default,
-        states stay what they are.
+        ``"v1"`` writes asynchronous state of ForSt as keyed state that RocksDB and the heap backend restore, ``"v2"`` the opposite. By
+        default, states stay what they are.
     format
         ``"native"`` writes the files of a backend.
     backend
@@ -389,12 +389,12 @@ def copy(
     source: str,
     target: str,
     *,
-    dry_run: bool = False,
-    take_over: bool = False,
-    rebase: Mapping[str, str] | None = None,
-    spark: SparkSession | None = None,
     threads: int | None = None,
     compare: bool = False,
+    dry_run: bool = False,
+    take_over: bool = False,
+    spark: SparkSession | None = None,
+    rebase: Mapping[str, str] | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> SnapshotCopy:
     """Copy a snapshot of any kind to a self-contained snapshot. State keeps its bytes, but for the paths of files that only it names.
@@ -405,18 +405,21 @@ def copy(
         Directory of the snapshot, or its metadata file.
     target
         Directory of the copy, which must not exist yet: a local path or any URI that fsspec can write to.
+    threads
+        Threads of this process without a session, by default one per core.
+    compare
+        Read every copied file back and compare it with the original.
     dry_run
         Only plan, without writing.
     take_over
-        Take over the target from a write that may still be running: the one that publishes first succeeds, the other fails.
+        Take over the target from a write that may still be running: the one that publishes first succeeds, the other fails. By default,
+        statetool takes over only if that write's process on this machine ended, or if it began 24 hours ago on another machine.
+    spark
+        Session to run on. Without one, threads of this process are used.
     rebase
-        ``{old prefix: new prefix}`` for absolute paths of files that were moved.
-    spark, threads
-        Copy in tasks of a cluster. Without a session, this many threads of this process are used, by default one per core.
-    compare
-        Read every copied file back and compare it with the original.
+        ``{old prefix: new prefix}`` for absolute paths of files that were moved, if the snapshot is given as a path.
     progress
-        Called with the number of bytes of each copied file.
+        Called with the number of bytes processed (not on Spark).
 
     Returns
     -------

@@ -128,13 +128,14 @@ def upgrade(
     *,
     other_jars: Iterable[str | os.PathLike[str]] | None = None,
     jars: Iterable[str | os.PathLike[str]] = (),
-    to: str | Savepoint | None = None,
     flink_version: str | None = None,
     backend: Literal["heap", "rocksdb", "forst"] | None = None,
+    to: str | Savepoint | None = None,
     accept: Iterable[str] = (),
     renames: Mapping[str, str] | None = None,
     fills: Mapping[str, Any] | None = None,
     last_access_ms: int | None = None,
+    on_plan: Callable[[MigrationPlan], object] | None = None,
     dry_run: bool = False,
     take_over: bool = False,
     checkpoint_id: int | None = None,
@@ -142,7 +143,6 @@ def upgrade(
     uids: Iterable[str] = (),
     rebase: Mapping[str, str] | None = None,
     progress: Callable[[int], object] | None = None,
-    on_plan: Callable[[MigrationPlan], object] | None = None,
     **start: Unpack[StartOptions],
 ) -> Upgrade:
     """Write a copy of a snapshot that a new job restores: with the classes of its jar, in its release of Flink.
@@ -160,12 +160,12 @@ def upgrade(
         The jars of the new job. Only needed if a state has values of user classes.
     jars
         The jars of the job that wrote the snapshot, as for :func:`statetool.load`. Defaults to those with which ``src`` was opened.
-    to
-        A savepoint of the new job. Without one, the new job has the states of the old one.
     flink_version
         Flink release of the new job. Defaults to that of ``to``, or of the snapshot.
     backend
         State backend of the new job, as for :func:`statetool.check`. A native snapshot of RocksDB or ForSt needs it if ``to`` is not given.
+    to
+        A savepoint of the new job. Without one, the new job has the states of the old one.
     accept
         Names of steps, from the plan's ``rows``.
     renames

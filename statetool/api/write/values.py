@@ -28,8 +28,8 @@ def set_values(
     remove: Iterable[str] = (),
     add_timers: Iterable[tuple[str, int]] = (),
     remove_timers: Iterable[tuple[str, int]] = (),
-    new_key: bool = False,
     namespace: Any = None,
+    new_key: bool = False,
     now_ms: int | None = None,
     dry_run: bool = False,
     take_over: bool = False,
@@ -55,15 +55,17 @@ def set_values(
         to live keep their last access.
     remove
         Paths to remove: states of the key, elements of lists, entries of maps.
-    add_timers, remove_timers
-        Pairs of time domain and epoch milliseconds: ``("event", 1700000000000)``. If an operator has several timer services in a domain,
-        name it: ``("event/cleanup", ...)``. A timer of a window is only removed together with the state of the window, or if another one
-        is added.
-    new_key
-        Add state of a key, or of a window, that has none.
+    add_timers
+        Timers to add: pairs of time domain and epoch milliseconds, ``("event", 1700000000000)``. If an operator has several timer services
+        in a domain, name it: ``("event/cleanup", ...)``.
+    remove_timers
+        Timers to remove, in the same form. A timer of a window is only removed together with the state of the window, or if another one is
+        added.
     namespace
         The window or other namespace of all states and timers to change: ``(start_ms, end_ms)``, or a JSON value. ``None`` for states and
         timers without a namespace, and for those of global windows.
+    new_key
+        Add state of a key, or of a window, that has none.
     now_ms
         Time of the last access of new values with a time to live, by default the current time.
     dry_run
@@ -158,9 +160,11 @@ def purge(
         lists and maps too.
     now_ms
         The time of the comparison, by default the current time.
-    event_timers_before_ms, processing_timers_before_ms
-        Remove timers of the domain before this time (epoch milliseconds). They never fire. Timers of windows stay, because their windows
-        may never fire, or their state may never be removed; ``left_timers`` of the result counts them.
+    event_timers_before_ms
+        Remove event-time timers before this time (epoch milliseconds). They never fire. Timers of windows stay, because their windows may
+        never fire, or their state may never be removed; ``left_timers`` of the result counts them.
+    processing_timers_before_ms
+        The same for processing-time timers.
     empty
         Remove lists without elements, and maps without entries.
     operators

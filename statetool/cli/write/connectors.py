@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 import statetool
+from statetool.api.write.verbs import connectors as verbs
 from statetool.cli.completion import complete_path
 from statetool.cli.group import CommandGroup
 from statetool.cli.options import (
@@ -24,8 +25,8 @@ from statetool.cli.options import (
     pairs,
 )
 from statetool.cli.output import echo_err, echo_marked
+from statetool.cli.verb import report_target, run_verb, source_and_target, verb_options
 from statetool.cli.verdicts import show_source_checks
-from statetool.cli.write.rewrite import report_target, source_and_target
 from statetool.errors import FormatError, OptionError, several
 
 if TYPE_CHECKING:
@@ -357,17 +358,9 @@ def add(options: CommonOptions, splits: tuple[str, ...], **edit: Any) -> None:
 
 
 @sources.command("convert")
-@source_and_target
-@operator_option("Source to convert, by uid, name or operator id.", required=True)
-@click.option(
-    "--enumerator-version",
-    type=int,
-    default=1,
-    show_default=True,
-    help="Version of the enumerator state: 1 (read by every release), 2 or 3.",
-)
+@verb_options(verbs.ToKafkaSource)
 @common_options(*WRITE)
-def convert_kafka(options: CommonOptions, source: str, target: str, uid: str, enumerator_version: int) -> None:
+def convert_kafka(options: CommonOptions, given: verbs.ToKafkaSource) -> None:
     """Convert FlinkKafkaConsumer to KafkaSource.
 
     Writes a copy of SRC to DST. The new source has the same uid and resumes at the same offsets.
@@ -375,12 +368,9 @@ def convert_kafka(options: CommonOptions, source: str, target: str, uid: str, en
     Examples:
       statetool sources convert savepoint-1a2b converted --uid orders
     """
-    savepoint = open_snapshot(source, options, operators=[uid])
-    plan = statetool.to_kafka_source(
-        savepoint, target, uid, enumerator_version=enumerator_version, **options.write_arguments
-    )
+    plan = run_verb(given, options, reading=[given.uid])
     options.output.rows(plan.changes, columns=_CHANGE_COLUMNS)
-    report_target(target, options)
+    report_target(given.dst, options)
 
 
 @click.group(cls=CommandGroup)
@@ -556,18 +546,9 @@ def pending(options: CommonOptions, path: str, only: str | None, timeout: str | 
 
 
 @sinks.command()
-@source_and_target
-@operator_option("Sink to change, by uid, name or operator id.", required=True)
-@click.option(
-    "--lose",
-    "names",
-    multiple=True,
-    required=True,
-    metavar="NAME",
-    help="Transaction or file to drop, by its name in `sinks pending`.",
-)
+@verb_options(verbs.DropTransactions)
 @common_options(*WRITE)
-def forget(options: CommonOptions, source: str, target: str, uid: str, names: tuple[str, ...]) -> None:
+def forget(options: CommonOptions, given: verbs.DropTransactions) -> None:
     """Drop uncommitted transactions or files of a sink.
 
     Writes a copy of SRC without them to DST. Their records are lost. Part files that a file sink has open can be dropped too.
@@ -575,11 +556,10 @@ def forget(options: CommonOptions, source: str, target: str, uid: str, names: tu
     Examples:
       statetool sinks forget savepoint-1a2b cleaned --uid sink --lose tx-7-1
     """
-    savepoint = open_snapshot(source, options, operators=[uid])
-    lost = statetool.drop_transactions(savepoint, target, uid, names, **options.write_arguments)
+    lost = run_verb(given, options, reading=[given.uid])
     options.output.rows(lost, columns=_LOST_COLUMNS, whole=["name"])
     echo_err(f"lost: {several(len(lost), 'transaction or file', 'transactions or files')}")
-    report_target(target, options)
+    report_target(given.dst, options)
 
 
 def _from_csv(path: str) -> dict[str, str]:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 import statetool
-from statetool.cli.completion import complete_path
+from statetool.api.write.verbs import erase as verbs
 from statetool.cli.group import Command
-from statetool.cli.options import WRITE, CommonOptions, common_options, file_option, open_snapshot, operator_option
+from statetool.cli.options import WRITE, CommonOptions, common_options
 from statetool.cli.output import JSON_VERSION, echo_err
-from statetool.cli.write.rewrite import report_target, source_and_target
+from statetool.cli.verb import report_target, run_verb, verb_options
 from statetool.errors import OptionError, several
 from statetool.tables.keys.text import Key, KeyText, key_to_json, parse_key_lines
 from statetool.tables.request import OPTIONS
@@ -24,38 +24,14 @@ if TYPE_CHECKING:
     from statetool.saving.verbs.erase import ErasePlan, GivenKey
     from statetool.saving.verbs.remaining_copies import RemainingCopy
 
-
-def _choice_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options that choose keys and operators."""
-    for option in (
-        click.option("--keys", metavar="KEYS", help="Keys as JSON: '[1, 2]' or '[\"a\"]'; one may be a word."),
-        click.option("--keys-from", metavar="FILE", help="File with one key per line: a text, or JSON."),
-        click.option("--where", metavar="SQL", help="Condition on the key and the states, evaluated by DuckDB."),
-        operator_option(
-            "Operator to search, by uid, name or operator id.  [default: all whose key type fits]",
-            "operators",
-            multiple=True,
-        ),
-        click.option(
-            "--root",
-            metavar="DIR",
-            shell_complete=complete_path,
-            help="Directory to search for other snapshots.  [default: that of SRC]",
-        ),
-        click.option(
-            "--allow-missing", is_flag=True, help="Go on if keys are missing, or no key fulfills the condition."
-        ),
-        file_option("--report", help="Write a JSON report for an auditor. It contains no keys."),
-    )[::-1]:
-        command = option(command)
-    return command
+#: Parses ``--keys``.
+_KEYS: Final = OPTIONS["keys"].parse
 
 
 @click.command(cls=Command)
-@source_and_target
-@_choice_options
+@verb_options(verbs.Erase, keys=_KEYS)
 @common_options("name_uid", *WRITE, "on_spark")
-def erase(options: CommonOptions, **parameters: Any) -> None:
+def erase(options: CommonOptions, given: verbs.Erase) -> None:
     """Remove all state of some keys.
 
     Removes states, timers and windows. Everything else keeps its bytes. The new snapshot is read again before it is published, to prove that no
@@ -66,15 +42,13 @@ def erase(options: CommonOptions, **parameters: Any) -> None:
       statetool erase savepoint-1a2b erased --keys-from keys.txt --report r.json
       statetool erase savepoint-1a2b erased --where "balance = 0" --uid accounts
     """
-    _write(statetool.erase, options, **parameters)
+    _write(given, options)
 
 
 @click.command(cls=Command)
-@source_and_target
-@_choice_options
-@click.option("--allow-empty", is_flag=True, help="Leave operators without any key.")
+@verb_options(verbs.Keep, keys=_KEYS)
 @common_options("name_uid", *WRITE, "on_spark")
-def keep(options: CommonOptions, **parameters: Any) -> None:
+def keep(options: CommonOptions, given: verbs.Keep) -> None:
     """Remove all state except that of some keys.
 
     The opposite of erase. Operators with keys of another type keep all state.
@@ -82,40 +56,17 @@ def keep(options: CommonOptions, **parameters: Any) -> None:
     Examples:
       statetool keep savepoint-1a2b eu --where "key LIKE 'eu-%'" --uid orders
     """
-    _write(statetool.keep, options, **parameters)
+    _write(given, options)
 
 
-def _write(
-    write: Callable[..., Any],
-    options: CommonOptions,
-    *,
-    source: str,
-    target: str,
-    keys: str | None,
-    keys_from: str | None,
-    where: str | None,
-    operators: tuple[str, ...],
-    root: str | None,
-    report: str | None,
-    **allowed: bool,
-) -> None:
-    if (keys is not None) + (keys_from is not None) + (where is not None) != 1:
+def _write(given: verbs.Erase, options: CommonOptions) -> None:
+    report, where = given.report, given.where
+    if (given.keys is not None) + (given.keys_from is not None) + (where is not None) != 1:
         raise OptionError("no keys, or keys given in several ways", hint="pass one of --keys, --keys-from and --where")
-    listed = _keys(keys, keys_from)
+    keys = given.keys if given.keys_from is None else _keys_from(given.keys_from)
     if report is not None and Path(report).exists():
         raise OptionError(f"--report {report}: the file already exists", hint="choose another name")
-    savepoint = open_snapshot(source, options, operators=operators)
-    done = write(
-        savepoint,
-        target,
-        listed,
-        where=where,
-        operators=operators,
-        root=root,
-        spark=options.spark,
-        **allowed,
-        **options.write_arguments,
-    )
+    done = run_verb(given, options, reading=given.operators, keys=keys)
     record = {"json_version": JSON_VERSION, "statetool": statetool.__version__, **done.report()}
     if report is not None:
         Path(report).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
@@ -134,7 +85,7 @@ def _write(
     echo_err(f"{several(plan.entries, 'entry', 'entries')} with {several(plan.size_bytes, 'byte')} removed")
     if done.proof is not None:
         echo_err(f"proved: no entry of the keys is left in {several(done.proof.operators, 'operator')}")
-    report_target(target, options, is_changed=plan.entries > 0)
+    report_target(given.dst, options, is_changed=plan.entries > 0)
 
 
 def _show_condition(plan: ErasePlan) -> None:
@@ -174,12 +125,8 @@ def _show_copies(copies: Sequence[RemainingCopy]) -> None:
         echo_err(f"may still contain the data: {place}{listed and ': '}{listed}{detail and f' ({detail})'}")
 
 
-def _keys(text: str | None, file: str | None) -> list[Key] | None:
-    """Return the keys of ``--keys`` or ``--keys-from``."""
-    if text is not None:
-        return list(OPTIONS["keys"].parse(text))
-    if file is None:
-        return None
+def _keys_from(file: str) -> list[Key]:
+    """Return the keys of ``--keys-from``."""
     try:
         lines = Path(file).read_bytes().decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
@@ -191,23 +138,9 @@ def _keys(text: str | None, file: str | None) -> list[Key] | None:
 
 
 @click.command(cls=Command)
-@source_and_target
-@click.option("--keys", metavar="SIZE", help="Share or number of keys per operator: 1% or 1000.")
-@click.option("--key-groups", metavar="RANGE", help="Key groups instead of keys: 0-3 or 0,7.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Number that selects one of many samples.")
-@operator_option(
-    "Operator to sample, by uid, name or operator id.  [default: all with keyed state]", "operators", multiple=True
-)
+@verb_options(verbs.Sample)
 @common_options("name_uid", *WRITE, "on_spark")
-def sample(
-    options: CommonOptions,
-    source: str,
-    target: str,
-    keys: str | None,
-    key_groups: str | None,
-    seed: int,
-    operators: tuple[str, ...],
-) -> None:
+def sample(options: CommonOptions, given: verbs.Sample) -> None:
     """Write a small savepoint for tests.
 
     Keeps some keys with all their states, timers and windows. Operator state stays complete, so the job restores the sample. Operators with
@@ -217,16 +150,6 @@ def sample(
       statetool sample savepoint-1a2b small --keys 1%
       statetool sample savepoint-1a2b small --key-groups 0-3
     """
-    savepoint = open_snapshot(source, options, operators=operators)
-    plan = statetool.sample(
-        savepoint,
-        target,
-        keys=keys,
-        key_groups=key_groups,
-        seed=seed,
-        operators=operators,
-        spark=options.spark,
-        **options.write_arguments,
-    )
+    plan = run_verb(given, options, reading=given.operators)
     options.output.rows(plan.operators)
-    report_target(target, options, is_changed=any(o.new_bytes != o.old_bytes for o in plan.operators))
+    report_target(given.dst, options, is_changed=any(o.new_bytes != o.old_bytes for o in plan.operators))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -13,15 +13,13 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import click
 
 import statetool
-from statetool.cli.completion import complete_path
+from statetool.api.write.verbs import migrate as verbs
 from statetool.cli.group import Command
 from statetool.cli.options import (
     WRITE,
     CommonOptions,
     common_options,
-    flink_option,
     jar_options,
-    json_values,
     load_snapshot,
     open_snapshot,
     open_snapshots,
@@ -31,8 +29,8 @@ from statetool.cli.options import (
 )
 from statetool.cli.output import echo_err
 from statetool.cli.read.inspect import comparison_record
+from statetool.cli.verb import report_target, run_verb, source_and_target, verb_options
 from statetool.cli.verdicts import command_line, echo_check_of_result, show_comparison
-from statetool.cli.write.rewrite import report_target, source_and_target
 from statetool.errors import OptionError, StatetoolError
 from statetool.snapshot.metadata_tables import operator_row
 
@@ -111,26 +109,8 @@ def _is_equal(before: statetool.Savepoint, after: statetool.Savepoint, uid: str)
     return False
 
 
-def fill_option(command: Callable[..., None]) -> Callable[..., None]:
-    """Add ``--fill``."""
-    help = "Value of a new field, as JSON."
-    return click.option("--fill", "fills", multiple=True, metavar="FIELD=JSON", help=help)(command)
-
-
-def last_access_option(command: Callable[..., None]) -> Callable[..., None]:
-    """Add ``--last-access``, in epoch milliseconds."""
-    return click.option(
-        "--last-access",
-        "last_access_ms",
-        metavar="MS|now",
-        callback=_read_last_access,
-        help="Last access of values that get a time to live: epoch milliseconds, or now, as Flink 2 does.",
-    )(command)
-
-
-def _read_last_access(_: click.Context, __: click.Parameter, value: str | None) -> int | None:
-    if value is None:
-        return None
+def read_last_access(value: str) -> int:
+    """Return the epoch milliseconds of ``--last-access``."""
     if value == "now":
         return int(time.time() * 1000)
     if not value.isdecimal():
@@ -138,54 +118,12 @@ def _read_last_access(_: click.Context, __: click.Parameter, value: str | None) 
     return int(value)
 
 
-def _migration_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options of a migration: its plan, and the choices of the user."""
-    for option in (
-        jar_options,
-        sql_plan_options,
-        flink_option("JOB"),
-        fill_option,
-        last_access_option,
-        click.option("--rename", "renames", multiple=True, metavar="FIELD=OLD", help="Old name of a renamed field."),
-        click.option(
-            "--accept", multiple=True, metavar="STEP", help="Step that loses values and that you accept, by name."
-        ),
-        click.option(
-            "--plan", "plan_file", metavar="FILE", help="Plan to run, from statetool check --write-plan FILE."
-        ),
-        click.option("--to", "new_job", metavar="JOB", help="Savepoint of the new job; its state may be empty."),
-    ):
-        command = option(command)
-    return command
-
-
-@dataclass(frozen=True, slots=True)
-class _Choices:
-    """Values of :func:`_migration_options`."""
-
-    new_job: str | None
-    plan_file: str | None
-    accept: tuple[str, ...]
-    renames: tuple[str, ...]
-    fills: tuple[str, ...]
-    last_access_ms: int | None
-    flink: str | None
-    jar_a: tuple[str, ...]
-    jar_b: tuple[str, ...]
-    plan_a: str | None
-    plan_b: str | None
-
-    @property
-    def paths(self) -> list[str]:
-        """Path of the savepoint of the new job, if any."""
-        return [] if self.new_job is None else [self.new_job]
-
-
 @click.command(cls=Command)
-@source_and_target
-@_migration_options
+@verb_options(verbs.Migrate, last_access_ms=read_last_access)
+@sql_plan_options
+@jar_options
 @common_options(*WRITE)
-def migrate(options: CommonOptions, source: str, target: str, **choices: Any) -> None:
+def migrate(options: CommonOptions, given: verbs.Migrate, **files: Any) -> None:
     """Convert states to the types of a new job.
 
     Writes a copy of SRC with converted values to DST. Accept steps that lose values with --accept. With --to, statetool
@@ -198,20 +136,19 @@ def migrate(options: CommonOptions, source: str, target: str, **choices: Any) ->
       statetool migrate savepoint-1a2b migrated --to savepoint-of-new-job
       statetool migrate savepoint-1a2b migrated --plan plan.json
     """
-    chosen = _Choices(**choices)
-    jars, plans = [chosen.jar_a, chosen.jar_b], [chosen.plan_a, chosen.plan_b]
-    savepoint, *jobs = open_snapshots([source, *chosen.paths], options, jars=jars, plans=plans)
-    _run(partial(statetool.migrate, savepoint), savepoint, target, jobs, chosen, options)
+    of = _FilesOfJobs(**files)
+    jars, plans = [of.jar_a, of.jar_b], [of.plan_a, of.plan_b]
+    paths: list[Any] = [given.src, *_new_jobs(given)]
+    savepoint, *jobs = open_snapshots(paths, options, jars=jars, plans=plans)
+    _run(given, options, savepoint, jobs, of, src=savepoint)
 
 
 @click.command(cls=Command)
-@click.argument("migrated", metavar="MIGRATED", shell_complete=complete_path)
-@click.argument("first", metavar="A", shell_complete=complete_path)
-@click.argument("second", metavar="B", shell_complete=complete_path)
-@click.argument("target", metavar="DST", shell_complete=complete_path)
-@_migration_options
+@verb_options(verbs.CatchUp, last_access_ms=read_last_access)
+@sql_plan_options
+@jar_options
 @common_options(*WRITE, "on_spark")
-def catch_up(options: CommonOptions, migrated: str, first: str, second: str, target: str, **choices: Any) -> None:
+def catch_up(options: CommonOptions, given: verbs.CatchUp, **files: Any) -> None:
     """Migrate a savepoint, reusing the migration of an older one.
 
     Writes the same to DST as migrate for B. MIGRATED is the result of migrate for A, an older savepoint of the job, with
@@ -225,29 +162,42 @@ def catch_up(options: CommonOptions, migrated: str, first: str, second: str, tar
       statetool catch-up migrated savepoint-1a2b savepoint-9f8e upgraded \\
         --to savepoint-of-new-job
     """
-    chosen = _Choices(**choices)
-    paths = [second, first, migrated, *chosen.paths]
-    jars = [chosen.jar_a, chosen.jar_a, chosen.jar_b, chosen.jar_b]
-    plans = [chosen.plan_a, chosen.plan_a, chosen.plan_b, chosen.plan_b]
-    after, before, done, *jobs = open_snapshots(paths, options, jars=jars, plans=plans)
-    convert = partial(statetool.catch_up, done, before, after, spark=options.spark)
-    _run(convert, after, target, jobs, chosen, options)
+    of = _FilesOfJobs(**files)
+    paths = [given.after, given.before, given.migrated, *_new_jobs(given)]
+    jars, plans = [of.jar_a, of.jar_a, of.jar_b, of.jar_b], [of.plan_a, of.plan_a, of.plan_b, of.plan_b]
+    after, before, migrated, *jobs = open_snapshots(paths, options, jars=jars, plans=plans)
+    _run(given, options, after, jobs, of, migrated=migrated, before=before, after=after)
+
+
+@dataclass(frozen=True, slots=True)
+class _FilesOfJobs:
+    """Values of :func:`jar_options` and :func:`sql_plan_options`."""
+
+    jar_a: tuple[str, ...]
+    jar_b: tuple[str, ...]
+    plan_a: str | None
+    plan_b: str | None
+
+
+def _new_jobs(given: verbs.MigrationChoices) -> list[Any]:
+    """Return the path of the savepoint of the new job, if any."""
+    return [] if given.to is None else [given.to]
 
 
 def _run(
-    convert: Callable[..., MigrationPlan],
-    source: statetool.Savepoint,
-    target: str,
-    jobs: Sequence[statetool.Savepoint],
-    chosen: _Choices,
+    given: verbs.Migrate | verbs.CatchUp,
     options: CommonOptions,
+    source: statetool.Savepoint,
+    jobs: Sequence[statetool.Savepoint],
+    of: _FilesOfJobs,
+    **opened: statetool.Savepoint,
 ) -> None:
     """Convert states, show the steps, and check the staged result against the new job. A dry run checks what stays as it is in the source."""
     job = jobs[0] if jobs else None
     output = options.output
     rows: list[StepRow] = []
     checked: Check | None = None
-
+    check_new = partial(statetool.check, flink=given.flink_version, other_jars=of.jar_b)
     migrated: set[tuple[str, str]] = set()
 
     def show(plan: MigrationPlan) -> None:
@@ -259,39 +209,26 @@ def _run(
         nonlocal checked
         if job is None:
             return
-        as_new = replace(options, rebase={}, jar=chosen.jar_b or options.jar, columns_from_plan=chosen.plan_b)
-        checked = statetool.check(load_snapshot(target, as_new), job, flink=chosen.flink, other_jars=chosen.jar_b)
+        as_new = replace(options, rebase={}, jar=of.jar_b or options.jar, columns_from_plan=of.plan_b)
+        checked = check_new(load_snapshot(given.dst, as_new), job)
         rows.append(_verdict_row(checked))
         refused = {(o.uid, s.name) for o in checked.operators for s in o.states if s.verdict == "not"}
         if migrated & refused:
             raise _NotRestoredError
 
     try:
-        plan = convert(
-            dst=target,
-            to=job,
-            plan=chosen.plan_file,
-            accept=chosen.accept,
-            renames=pairs(chosen.renames, "FIELD=OLD"),
-            fills=json_values(chosen.fills),
-            last_access_ms=chosen.last_access_ms,
-            flink_version=chosen.flink,
-            on_plan=show,
-            on_staged=check,
-            **options.write_arguments,
-        )
+        plan = run_verb(given, options, to=job, on_plan=show, on_staged=check, **opened)
         if options.dry_run and job is not None:
-            before = statetool.check(source, job, flink=chosen.flink, other_jars=chosen.jar_b)
-            checked = _check_of_unchanged(before, migrated)
+            checked = _check_of_unchanged(check_new(source, job), migrated)
             rows.extend([] if checked is None else [_verdict_row(checked)])
     except _NotRestoredError:
-        _print_verdict(checked, target, chosen.new_job)
-        echo_err(f"nothing was published to {target}: the new job does not restore a converted state")
+        _print_verdict(checked, given)
+        echo_err(f"nothing was published to {given.dst}: the new job does not restore a converted state")
         sys.exit(1)
     finally:
         if output.is_json:
             output.rows(rows)
-    _report_result(plan, checked, target, chosen.new_job, options)
+    _report_result(plan, checked, given, options)
 
 
 class _NotRestoredError(Exception):
@@ -307,13 +244,13 @@ def report_steps(rows: list[StepRow], options: CommonOptions) -> None:
 
 
 def _report_result(
-    plan: MigrationPlan, checked: Check | None, target: str, new_job: str | None, options: CommonOptions
+    plan: MigrationPlan, checked: Check | None, given: verbs.Migrate | verbs.CatchUp, options: CommonOptions
 ) -> None:
     """Print refusals and the verdict. Exit with 1 if a step is open or the result is not known to restore."""
     echo_err(*(f"refused: {refusal}" for refusal in plan.refused))
-    report_target(target, options)
+    report_target(given.dst, options)
     if checked is not None or not options.dry_run:
-        _print_verdict(checked, target, new_job)
+        _print_verdict(checked, given)
     if plan.is_open or not (checked is None or checked.verdict in _RESTORED):
         sys.exit(1)
 
@@ -334,11 +271,11 @@ def _check_of_unchanged(checked: Check, migrated: Set[tuple[str, str]]) -> Check
     return replace(checked, verdict=verdict, reason=reason, operators=tuple(left))
 
 
-def _print_verdict(checked: Check | None, target: str, new_job: str | None) -> None:
+def _print_verdict(checked: Check | None, given: verbs.Migrate | verbs.CatchUp) -> None:
     if checked is None:
-        echo_err(f"not checked (run: statetool check {target} B, where B is a savepoint of the new job)")
+        echo_err(f"not checked (run: statetool check {given.dst} B, where B is a savepoint of the new job)")
         return
-    echo_check_of_result(f"Checked against {new_job}", checked)
+    echo_check_of_result(f"Checked against {given.to}", checked)
 
 
 def _verdict_row(checked: Check) -> StepRow:

@@ -3,37 +3,24 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Literal
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 import statetool
-from statetool.cli.completion import complete_operator, complete_path, complete_state
+from statetool.api.write.verbs import rewrite as verbs
 from statetool.cli.group import Command, CommandGroup
-from statetool.cli.options import (
-    OUTPUT,
-    WRITE,
-    CommonOptions,
-    common_options,
-    open_snapshot,
-    operator_option,
-    pairs,
-    resolve_path,
-)
+from statetool.cli.options import OUTPUT, WRITE, CommonOptions, common_options, pairs, resolve_path
 from statetool.cli.output import echo_err
 from statetool.cli.progress import expect
+from statetool.cli.verb import open_given, report_target, run_verb, verb_options
 from statetool.errors import OptionError, several
 from statetool.types.operators import display_name
 
 if TYPE_CHECKING:
     from statetool.saving.verbs.rescale import RescaleRow
-
-
-def source_and_target(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the arguments of a command that writes a new snapshot."""
-    target = click.argument("target", metavar="DST", shell_complete=complete_path)
-    return click.argument("source", metavar="SRC", shell_complete=complete_path)(target(command))
 
 
 #: The first equals sign ends the name.
@@ -51,39 +38,9 @@ def _numbers(arguments: tuple[str, ...], option: str) -> dict[str, int]:
 
 
 @click.command(cls=Command)
-@source_and_target
-@click.option("--max-parallelism", type=int, help="Max parallelism of all operators, except those of --uid.")
-@click.option(
-    "--uid",
-    "by_uid",
-    multiple=True,
-    shell_complete=complete_operator,
-    metavar="UID=N",
-    help="Max parallelism of one operator, by uid, name or operator id.",
-)
-@click.option(
-    "--except",
-    "excepted",
-    multiple=True,
-    shell_complete=complete_operator,
-    metavar="UID",
-    help="Operator that keeps its max parallelism.",
-)
-@click.option("--parallelism", type=int, help="Number of subtasks of rescaled operators.  [default: unchanged]")
-@click.option(
-    "--hash", "hashes", multiple=True, metavar="CLASS=FORMULA", help="Hash code of a key class: 'Objects.hash(a, b)'."
-)
+@verb_options(verbs.Rescale, by_uid=partial(_numbers, option="--uid"))
 @common_options(*WRITE, "on_spark")
-def rescale(
-    options: CommonOptions,
-    source: str,
-    target: str,
-    max_parallelism: int | None,
-    by_uid: tuple[str, ...],
-    excepted: tuple[str, ...],
-    parallelism: int | None,
-    hashes: tuple[str, ...],
-) -> None:
+def rescale(options: CommonOptions, given: verbs.Rescale) -> None:
     """Change the max parallelism of operators.
 
     Writes a copy of SRC to DST in which each key is in its new key group. Values are copied without decoding them.
@@ -97,32 +54,22 @@ def rescale(
       statetool rescale savepoint-1a2b rescaled --uid orders=1024
       statetool rescale sp-1a2b rescaled --max-parallelism 1024 --except sink
     """
-    named = _numbers(by_uid, "--uid")
-    if max_parallelism is None and not named:
+    if given.number is None and not given.by_uid:
         raise OptionError("nothing to do", hint="pass --max-parallelism N or --uid UID=N")
     output = options.output
-    savepoint = open_snapshot(source, options)
-    new_numbers: Any = named or max_parallelism
-    if excepted and max_parallelism is None:
+    (savepoint,) = open_given(given, options)
+    if given.excepted and given.number is None:
         raise OptionError("--except needs --max-parallelism", hint="pass --max-parallelism N for all other operators")
-    if max_parallelism is not None and (named or excepted):
-        ids = {savepoint[name].operator_id: number for name, number in named.items()}
-        kept = {savepoint[name].operator_id for name in excepted}
-        others = (i for o in savepoint.operators.values() if (i := o.operator_id) not in kept)
-        new_numbers = {i: ids.get(i, max_parallelism) for i in others}
-    plan = statetool.rescale(
-        savepoint,
-        target,
-        new_numbers,
-        parallelism=parallelism,
-        hashes=pairs(hashes, "--hash CLASS=FORMULA", "for example --hash 'com.acme.Key=record(a, b)'"),
-        spark=options.spark,
+    plan = run_verb(
+        given,
+        options,
+        src=savepoint,
+        max_parallelism=_new_numbers(savepoint, given),
         on_plan=lambda plan: output.rows(plan.operators if output.is_json else _rows(plan.operators)),
-        **options.write_arguments,
     )
     echo_err(*(f"refused: {refusal}" for refusal in plan.refusals))
     report_target(
-        target,
+        given.dst,
         options,
         sum(o.size_bytes for o in plan.operators if o.keys_move not in ("no", "refused")),
         is_changed=bool(plan.refusals) or any(map(_is_rescaled, plan.operators)),
@@ -130,9 +77,19 @@ def rescale(
     if not plan.refusals:
         before = {o.name: o.max_parallelism for o in savepoint.operators.values()}
         numbers = before | {p.operator: p.new_max_parallelism for p in plan.operators}
-        echo_err(_configuration(numbers, max_parallelism, [p.operator for p in plan.operators]))
+        echo_err(_configuration(numbers, given.number, [p.operator for p in plan.operators]))
     if plan.refusals:
         sys.exit(1)
+
+
+def _new_numbers(savepoint: statetool.Savepoint, given: verbs.Rescale) -> int | Mapping[str, int] | None:
+    named = given.by_uid or {}
+    if given.number is None or not (named or given.excepted):
+        return named or given.number
+    ids = {savepoint[name].operator_id: number for name, number in named.items()}
+    kept = {savepoint[name].operator_id for name in given.excepted}
+    others = (i for o in savepoint.operators.values() if (i := o.operator_id) not in kept)
+    return {i: ids.get(i, given.number) for i in others}
 
 
 def _is_rescaled(row: RescaleRow) -> bool:
@@ -173,38 +130,10 @@ def _change(old: int, new: int) -> str:
     return str(old) if old == new else f"{old} -> {new}"
 
 
-def report_target(target: str, options: CommonOptions, size: int | None = None, *, is_changed: bool = True) -> None:
-    """Print the path of the new snapshot, or that none was written, and whether its state is that of the existing one."""
-    if not is_changed:
-        echo_err(f"nothing {'would change' if options.dry_run else 'changed'}: the new snapshot has the same state")
-    moved = "" if size is None else f" ({size:,} bytes of keyed state)"
-    echo_err(f"nothing was written{moved}" if options.dry_run else f"written to {target}{moved}")
-
-
 @click.command(cls=Command)
-@source_and_target
-@click.option(
-    "--state-api",
-    type=click.Choice(["v1", "v2"]),
-    help="Write keyed state for this API: v1 is restored by RocksDB and heap, v2 is asynchronous state of ForSt.",
-)
-@click.option(
-    "--format",
-    type=click.Choice(["canonical", "native"]),
-    default="canonical",
-    show_default=True,
-    help="Format of the savepoint. A native one restores faster, with --backend only.",
-)
-@click.option("--backend", type=click.Choice(["rocksdb"]), help="State backend that restores a native savepoint.")
+@verb_options(verbs.Convert)
 @common_options(*WRITE, "on_spark")
-def convert(
-    options: CommonOptions,
-    source: str,
-    target: str,
-    state_api: Literal["v1", "v2"] | None,
-    format: Literal["canonical", "native"],
-    backend: Literal["rocksdb"] | None,
-) -> None:
+def convert(options: CommonOptions, given: verbs.Convert) -> None:
     """Convert a snapshot to a canonical or native savepoint.
 
     SRC is any snapshot. DST is self-contained. A canonical savepoint can be restored with RocksDB and the heap backend. A native one of RocksDB
@@ -215,27 +144,17 @@ def convert(
       statetool convert savepoint-1a2b native --format native --backend rocksdb
       statetool convert forst-checkpoint savepoint --state-api v1
     """
-    savepoint = open_snapshot(source, options)
-    plan = statetool.convert(
-        savepoint,
-        target,
-        state_api=state_api,
-        format=format,
-        backend=backend,
-        spark=options.spark,
-        **options.write_arguments,
-    )
+    plan = run_verb(given, options)
     options.output.rows(plan.operators)
     if not any(o.keyed_state == "rewritten" for o in plan.operators):
-        echo_err(f"no keyed state is in another form than that of a {format} savepoint: all of it is copied")
-    report_target(target, options)
+        echo_err(f"no keyed state is in another form than that of a {given.format} savepoint: all of it is copied")
+    report_target(given.dst, options)
 
 
 @click.command(cls=Command)
-@source_and_target
-@click.argument("changes", nargs=-1, required=True, metavar="OLD=NEW...")
+@verb_options(verbs.ChangeUids)
 @common_options(*WRITE)
-def uid(options: CommonOptions, source: str, target: str, changes: tuple[str, ...]) -> None:
+def uid(options: CommonOptions, given: verbs.ChangeUids) -> None:
     """Change uids of operators.
 
     OLD and NEW are uids or operator ids (32 hex digits).
@@ -244,20 +163,14 @@ def uid(options: CommonOptions, source: str, target: str, changes: tuple[str, ..
       statetool uid savepoint-1a2b renamed orders=orders-v2
       statetool uid savepoint-1a2b renamed cbc357ccb763df2852fee8c4fc7d55f2=orders
     """
-    savepoint = open_snapshot(source, options)
-    plan = statetool.change_uids(savepoint, target, pairs(changes, "OLD=NEW", _EQUALS), **options.write_arguments)
-    options.output.rows(plan)
-    report_target(target, options)
+    options.output.rows(run_verb(given, options))
+    report_target(given.dst, options)
 
 
 @click.command(cls=Command)
-@source_and_target
-@operator_option("Operator to remove, by uid, name or operator id.", "names", multiple=True, required=True)
-@click.option(
-    "--state", "states", multiple=True, shell_complete=complete_state, help="State to remove instead of the operator."
-)
+@verb_options(verbs.Drop)
 @common_options(*WRITE)
-def drop(options: CommonOptions, source: str, target: str, names: tuple[str, ...], states: tuple[str, ...]) -> None:
+def drop(options: CommonOptions, given: verbs.Drop) -> None:
     """Remove operators, or single states.
 
     Everything else keeps its bytes.
@@ -266,18 +179,12 @@ def drop(options: CommonOptions, source: str, target: str, names: tuple[str, ...
       statetool drop savepoint-1a2b smaller --uid old-sink
       statetool drop savepoint-1a2b smaller --uid enrich --state cache --dry-run
     """
+    names, states = tuple(given.operators), tuple(given.state)
     if states and len(names) != 1:
         raise OptionError("--state needs exactly one --uid", hint="run statetool drop once per operator")
-    savepoint = open_snapshot(source, options)
-    plan = statetool.drop(
-        savepoint,
-        target,
-        () if states else names,
-        states={names[0]: states} if states else None,
-        **options.write_arguments,
-    )
+    plan = run_verb(given, options, **({"operators": (), "states": {names[0]: states}} if states else {}))
     options.output.rows(plan.dropped)
-    report_target(target, options)
+    report_target(given.dst, options)
 
 
 @click.group(cls=CommandGroup)
@@ -291,14 +198,9 @@ def state() -> None:
 
 
 @state.command()
-@source_and_target
-@operator_option("Operator of the states, by uid, name or operator id.", required=True)
-@click.option("--state", "states", multiple=True, required=True, shell_complete=complete_state, help="State to rename.")
-@click.option("--to", "new_names", multiple=True, required=True, metavar="NAME", help="New name of the state.")
+@verb_options(verbs.RenameStates)
 @common_options(*WRITE)
-def rename(
-    options: CommonOptions, source: str, target: str, uid: str, states: tuple[str, ...], new_names: tuple[str, ...]
-) -> None:
+def rename(options: CommonOptions, given: verbs.RenameStates) -> None:
     """Rename states of an operator.
 
     Everything else keeps its bytes. To rename several states, repeat --state and --to in the same order. All names
@@ -308,20 +210,18 @@ def rename(
       statetool state rename savepoint-1a2b renamed \\
         --uid orders --state total --to sum
     """
-    if len(states) != len(new_names) or len(set(states)) != len(states):
+    names = dict(zip(given.state, given.to, strict=False))
+    if not len(names) == len(tuple(given.state)) == len(tuple(given.to)):
         raise OptionError("each --state needs one --to", hint="as in --state total --to sum")
-    savepoint = open_snapshot(source, options)
-    names = dict(zip(states, new_names, strict=True))
-    plan = statetool.rename_states(savepoint, target, uid, names, **options.write_arguments)
+    plan = run_verb(given, options, names=names)
     options.output.rows(plan.renamed)
-    report_target(target, options)
+    report_target(given.dst, options)
 
 
 @click.command(cls=Command)
-@source_and_target
-@click.option("--compare", is_flag=True, help="Read every copied file again and compare it with the original.")
+@verb_options(verbs.Copy)
 @common_options("latest", "rebase", "dry_run", "take_over", "on_spark", "threads", *OUTPUT)
-def copy(options: CommonOptions, source: str, target: str, compare: bool) -> None:
+def copy(options: CommonOptions, given: verbs.Copy) -> None:
     """Copy a snapshot with all files that it needs.
 
     SRC and DST may be in different file systems. The copy is self-contained: it has the files that only state names too,
@@ -330,22 +230,14 @@ def copy(options: CommonOptions, source: str, target: str, compare: bool) -> Non
     Examples:
       statetool copy s3://bucket/savepoint-1a2b /backup/savepoint-1a2b --compare
     """
-    source = resolve_path(source, options)
-    plan = statetool.copy(source, target, dry_run=True, take_over=options.take_over, rebase=options.rebase)
-    echo_err(f"{several(len(plan.files), 'file')} and _metadata, {several(plan.size_bytes, 'byte')}, to {target}")
+    run = partial(run_verb, given, options, source=resolve_path(given.source, options), rebase=options.rebase)
+    plan = run(spark=None, dry_run=True)
+    echo_err(f"{several(len(plan.files), 'file')} and _metadata, {several(plan.size_bytes, 'byte')}, to {given.target}")
     if options.dry_run:
         options.output.rows(plan.files)
         return
-    expect(lambda: (3 if compare else 2) * plan.size_bytes)
-    done = statetool.copy(
-        source,
-        target,
-        take_over=options.take_over,
-        rebase=options.rebase,
-        spark=options.spark,
-        threads=options.threads,
-        compare=compare,
-    )
+    expect(lambda: (3 if given.compare else 2) * plan.size_bytes)
+    done = run(threads=options.threads)
     options.output.record(
         {"metadata_file": done.metadata_file, "files": len(done.files), "size_bytes": done.size_bytes}
     )

@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
 
-import statetool
+from statetool.api.write.verbs import migrate as verbs
 from statetool.cli.group import Command
 from statetool.cli.options import (
     WRITE,
     CommonOptions,
-    backend_option,
     common_options,
-    flink_option,
     jar_options,
-    json_values,
     open_snapshots,
-    pairs,
     sql_plan_options,
     start_options,
 )
 from statetool.cli.output import echo_err
+from statetool.cli.verb import report_target, run_verb, verb_options
 from statetool.cli.verdicts import echo_check_of_result
-from statetool.cli.write.migrate import fill_option, last_access_option, report_steps
-from statetool.cli.write.rewrite import report_target, source_and_target
+from statetool.cli.write.migrate import read_last_access, report_steps
 from statetool.errors import several
 
 if TYPE_CHECKING:
@@ -35,34 +31,19 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=Command)
-@source_and_target
 @jar_options
 @sql_plan_options
-@flink_option("SRC")
-@backend_option
-@click.option("--to", "new_job", metavar="B", help="Savepoint of the new job, if its states differ from those of SRC.")
-@click.option("--accept", multiple=True, metavar="STEP", help="Step that loses values and that you accept, by name.")
-@click.option("--rename", "renames", multiple=True, metavar="FIELD=OLD", help="Old name of a renamed field.")
-@fill_option
-@last_access_option
+@verb_options(verbs.Upgrade, last_access_ms=read_last_access)
 @start_options
 @common_options(*WRITE, "uids", "name_uid")
 def upgrade(
     options: CommonOptions,
-    source: str,
-    target: str,
+    given: verbs.Upgrade,
+    start: StartOptions,
     jar_a: tuple[str, ...],
     jar_b: tuple[str, ...],
     plan_a: str | None,
     plan_b: str | None,
-    flink: str | None,
-    backend: Literal["heap", "rocksdb", "forst"] | None,
-    new_job: str | None,
-    accept: tuple[str, ...],
-    renames: tuple[str, ...],
-    fills: tuple[str, ...],
-    last_access_ms: int | None,
-    start: StartOptions,
 ) -> None:
     """Write a snapshot for a new release and new classes.
 
@@ -78,7 +59,7 @@ def upgrade(
       statetool upgrade savepoint-1a2b upgraded --jar-b new.jar --dry-run
       statetool upgrade sql-savepoint upgraded --flink 2.3
     """
-    paths = [source] if new_job is None else [source, new_job]
+    paths: list[Any] = [given.src] if given.to is None else [given.src, given.to]
     savepoint, *jobs = open_snapshots(paths, options, jars=[jar_a, jar_b], plans=[plan_a, plan_b])
     rows: list[StepRow] = []
 
@@ -89,25 +70,12 @@ def upgrade(
         report_steps(rows, options)
 
     try:
-        upgraded = statetool.upgrade(
-            savepoint,
-            target,
-            other_jars=jar_b,
-            to=jobs[0] if jobs else None,
-            flink_version=flink,
-            backend=backend,
-            accept=accept,
-            renames=pairs(renames, "FIELD=OLD"),
-            fills=json_values(fills),
-            last_access_ms=last_access_ms,
-            on_plan=show,
-            **start,
-            **options.write_arguments,
-        )
+        new_job = jobs[0] if jobs else None
+        upgraded = run_verb(given, options, src=savepoint, to=new_job, other_jars=jar_b, on_plan=show, **start)
     finally:
         if options.output.is_json:
             options.output.rows(rows)
-    _report(upgraded, target, options)
+    _report(upgraded, given.dst, options)
     if not upgraded.ok:
         sys.exit(1)
 

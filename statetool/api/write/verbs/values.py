@@ -1,0 +1,115 @@
+"""Parameters of verbs that change values of a key, or remove expired ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from statetool.api.write.verbs.base import CopyVerb, operator_parameter, parameter, positional
+
+if TYPE_CHECKING:
+    from statetool.tables.keys.text import Key
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetValues(CopyVerb):
+    """Write a copy in which values and timers of one key are changed."""
+
+    without: ClassVar[frozenset[str]] = frozenset({"spark", "progress"})
+
+    uid: str = operator_parameter("The operator.", "Operator to change, by uid, name or operator id.", positional=True)
+    key: Key = positional(
+        "The key as a plain value, as for :meth:`Operator.keyed_state`.",
+        "The key, as JSON or a bare word.",
+        flag="--key KEY",
+    )
+    values: Mapping[str, Any] | None = positional(
+        'New values by path: ``{"account.balance": 1, "history[0].amount": 5, \'prices["EUR"]\': 1.5, "history[+]": {...}}``. Values are'
+        " JSON values: structs are objects, and maps with other keys than strings are lists of pairs. ``[+]`` appends to a list. Values"
+        " with a time to live keep their last access.",
+        "New value of a state or of a part of it.",
+        flag="--set PATH=VALUE",
+        kind="texts",
+        default=None,
+    )
+    remove: Iterable[str] = parameter(
+        "Paths to remove: states of the key, elements of lists, entries of maps.",
+        "State, list element or map entry to remove.",
+        default=(),
+        flag="--remove PATH",
+    )
+    add_timers: Iterable[tuple[str, int]] = parameter(
+        'Timers to add: pairs of time domain and epoch milliseconds, ``("event", 1700000000000)``. If an operator has several timer'
+        ' services in a domain, name it: ``("event/cleanup", ...)``.',
+        "Timer to add: event=1700000000000.",
+        flag="--add-timer DOMAIN=MS",
+        default=(),
+    )
+    remove_timers: Iterable[tuple[str, int]] = parameter(
+        "Timers to remove, in the same form. A timer of a window is only removed together with the state of the window, or if another one"
+        " is added.",
+        "Timer to remove: event/SERVICE=MS.",
+        flag="--remove-timer DOMAIN=MS",
+        default=(),
+    )
+    namespace: Any = parameter(
+        "The window or other namespace of all states and timers to change: ``(start_ms, end_ms)``, or a JSON value. ``None`` for states and"
+        " timers without a namespace, and for those of global windows.",
+        "Window as START,END (epoch ms), or another namespace as JSON.",
+        default=None,
+        flag="--namespace VALUE",
+    )
+    new_key: bool = parameter(
+        "Add state of a key, or of a window, that has none.",
+        "Add state of a key, or of a window, that has none.",
+        default=False,
+    )
+    now_ms: int | None = parameter(
+        "Time of the last access of new values with a time to live, by default the current time.", default=None
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Purge(CopyVerb):
+    """Write a copy without expired values and overdue timers."""
+
+    without: ClassVar[frozenset[str]] = frozenset({"progress"})
+
+    ttl_ms: Mapping[str, int] | None = positional(
+        "Time to live in milliseconds by state, as the job configures it: values whose last access is at least as long ago are removed, from"
+        " lists and maps too.",
+        "Time to live of a state's values: 7d, 30 min.",
+        flag="--ttl STATE=TIME",
+        kind="texts",
+        default=None,
+    )
+    now_ms: int | None = parameter(
+        "The time of the comparison, by default the current time.",
+        "Time of the comparison, in epoch ms.  [default: now]",
+        flag="--now MS",
+        default=None,
+    )
+    event_timers_before_ms: int | None = parameter(
+        "Remove event-time timers before this time (epoch milliseconds). They never fire. Timers of windows stay, because their windows may"
+        " never fire, or their state may never be removed; ``left_timers`` of the result counts them.",
+        "Remove event-time timers before this time (epoch ms).",
+        flag="--event-timers-before MS",
+        default=None,
+    )
+    processing_timers_before_ms: int | None = parameter(
+        "The same for processing-time timers.",
+        "Remove processing-time timers before this time (epoch ms).",
+        flag="--processing-timers-before MS",
+        default=None,
+    )
+    empty: bool = parameter(
+        "Remove lists without elements, and maps without entries.",
+        "Remove lists without elements, and maps without entries.",
+        default=False,
+    )
+    operators: Iterable[str] = operator_parameter(
+        "Uids or operator ids. By default all operators with such states or timers.",
+        "Operator to purge, by uid, name or operator id.  [default: all]",
+        default=(),
+    )
