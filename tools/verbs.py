@@ -19,9 +19,9 @@ from statetool.api import start_options
 from statetool.api.write.options import WriteOptions
 from statetool.api.write.verbs import connectors, erase, merge, migrate, rewrite, values
 from statetool.api.write.verbs.base import Verb
-from tools.examples import ROOT
+from tools.shared_parameters import API, add_shared, described_parameters
 
-MODULES: Final = ROOT / "statetool" / "api" / "write"
+MODULES: Final = API / "write"
 #: The class of each verb by the name of its function.
 VERBS: Final[Mapping[str, type[Verb]]] = {
     kind.function(): kind
@@ -90,9 +90,11 @@ def _wrap(doc: str) -> str:
 
 def stale() -> Iterator[tuple[Path, str]]:
     """Yield the modules whose sources are not those of the declarations, with what they should be."""
-    for file in sorted(MODULES.glob("*.py")):
+    described = described_parameters()
+    for file in sorted(API.rglob("*.py")):
         source = file.read_text("utf-8")
-        if (new := write_again(source)) != source:
+        new = add_shared(write_again(source) if file.parent == MODULES else source, described)
+        if new != source:
             yield file, new
 
 

@@ -57,8 +57,35 @@ def catalog(
         The session of its DataFrames. With ``None``, tables are Arrow tables and no JVM is needed.
     root
         A directory: a local path or any URI that fsspec can list. Or the URL of a job, for the directory of its checkpoints.
-    uids, rebase, key_types, declarations, kryo, python, unsafe_pickle, columns_from_plan, jars, driver_read_limit
-        As for :func:`statetool.load`, for every snapshot.
+    uids
+        Uids of operators, for snapshots before Flink 2.0, which store only hashes of uids.
+    rebase
+        ``{old prefix: new prefix}`` for absolute paths of files that were moved.
+    key_types
+        ``{operator: type}``: a SQL type (``"DOUBLE"``), a type of :mod:`statetool.flink`, or any operator with keys of the same type.
+        Only needed for a changelog without a materialized base, if its bytes fit several key types, or no common one.
+    declarations
+        Declarations of classes that the snapshot does not describe: :class:`ClassDeclaration` objects, JSON files, Avro schema files
+        (``*.avsc``) or folders of them. They take precedence over those of :func:`declare`, and all over ``jars``.
+    kryo
+        2 for Kryo 2.24 (Flink 1.x), 5 for Kryo 5 (Flink 2.x), if the metadata version does not determine it.
+    python
+        Types of the states of a PyFlink job, by their names in the job (:mod:`statetool.pyflink`, or text): ``{"count": Types.LONG(),
+        "items": ListState(Types.STRING()), "sizes": "MapState(STRING, LONG)"}``. A plain type declares a value, reducing or
+        aggregating state. ``operator.count`` is the state of one operator. Undeclared states are byte arrays, each with several values.
+    unsafe_pickle
+        Load the pickles of ``PICKLED_BYTE_ARRAY`` states and show them as JSON. This executes code in the pickles: use it only for
+        snapshots that you trust.
+    columns_from_plan
+        The SQL job's compiled plan (``COMPILE PLAN``), a local path or URI. All tables get its names for the fields of rows. ``columns=``
+        of a read takes precedence. Reading an operator that the plan does not fit raises an error.
+    jars
+        The jars of the job that wrote the snapshot, folders of classes, or class files, local or by any URI that fsspec can open. Classes
+        that the snapshot does not describe are read from their class files when a value needs them, and so are the ``hashCode()`` methods
+        of keys. Strings of the classes name operators whose uid the snapshot does not store. No code runs.
+    driver_read_limit
+        DataFrame methods read tables of up to this many bytes on disk at once, on the driver, so that queries need no Python worker
+        (PySpark 4). Defaults to ``spark.statetool.localBytes``, or 8 MiB.
 
     Raises
     ------
@@ -143,10 +170,39 @@ class Database:
         Parameters
         ----------
         name
-            One of :attr:`tables`; ``summary.balances$elements`` is the same as ``summary_balances_elements``. It may begin with the name
-            of the operator, its id or a prefix of the id (at least 4 hex digits) instead of the uid, if that is unique.
-        states, keys, key_group, subtask, ttl, ttl_ms, now_ms, nanos, decimals, presence, on_error, columns, split_bytes, memory_bytes
-            As for :meth:`statetool.Operator.table`.
+            One of :attr:`states`, or of :attr:`tables` if keyed and operator state share a name.
+        states
+            States to read. Others are skipped undecoded.
+        keys
+            Keys to read, as plain values: numbers, strings, bytes, ``Decimal`` and tuples of them, dates as days since 1970-01-01,
+            timestamps as numbers in the unit of their type. Only their key groups are read.
+        key_group
+            ``True`` adds the int column ``key_group``.
+        subtask
+            For operator state, ``True`` adds the int column ``subtask``, and shows every subtask's copy of union and broadcast state.
+        ttl, ttl_ms, now_ms
+            Form of values with a TTL: ``show`` (default) returns only the value, ``raw`` a struct of ``last_access`` (timestamp) and
+            ``value``. ``hide_expired`` omits values that had expired at ``now_ms`` (epoch milliseconds, by default the current time),
+            ``ttl_ms`` milliseconds after their last access.
+        nanos
+            Digits below the microsecond: ``companion`` (default) keeps them in an int column ``<name>_nanos`` (0..999) if the type can
+            have them, ``always`` for all SQL timestamps above precision 3. ``error`` raises an error, and ``truncate`` drops them.
+        decimals
+            Form of Java's BigDecimal and BigInteger. ``decimal`` (default): decimal(38,18) and decimal(38,0), with the scale of each
+            BigDecimal in a column ``<name>_scale``; a value that does not fit is an error. ``plain``: the same without that column.
+            ``string``: their exact text.
+        presence
+            ``companion`` (default) adds a bool column ``<name>_present`` to ``keyed_state`` for states whose values can be null
+            themselves (Scala's ``None``). It is true for keys that have the state. ``omit`` does not add it.
+        on_error
+            ``error`` (default), or ``keep_raw``: a value that cannot be decoded is null, and its bytes are in the map ``_undecoded``.
+        columns
+            Field names of rows, ``{"key": ["user"]}``, or field names and types of rows for which the snapshot has none,
+            ``{"state": "ROW<id BIGINT, name STRING>"}``, by ``key``, state, or path (``state.value``).
+        split_bytes
+            Target split size in bytes on disk. Defaults to 64 MiB, or less if some cores would otherwise be idle.
+        memory_bytes
+            Key groups above this size (32 MiB by default) are merged as a stream, or spilled to local disk.
 
         Raises
         ------

@@ -78,10 +78,18 @@ def delete_checkpoint(
 
     Parameters
     ----------
+    root
+        A directory of checkpoints: a local path or any URI that fsspec can list and write to.
     checkpoint
         Its id, the name of its directory, or its path. The newest complete one of a job cannot be deleted.
-    root, min_age, retained, cluster, rebase
-        As for :func:`delete_orphans`.
+    min_age
+        All files below ``root`` must be older than this, metadata included: at least ``"1h"``. Otherwise a job may still write there.
+    retained
+        Further directories with snapshots that may need files below ``root``: savepoints, and jobs that restored one of its snapshots.
+    cluster
+        URL of a cluster, such as ``flink://host:8081``. A running job that uses ``root`` refuses the clean-up.
+    rebase
+        ``{old prefix: new prefix}`` for absolute paths of files that were moved.
 
     Returns
     -------
@@ -92,8 +100,12 @@ def delete_checkpoint(
     ------
     UnknownNameError, OptionError
         There is no such checkpoint, several have the id, or it is the newest complete one.
-    DirectoryInUseError, FormatError, SnapshotNotFoundError, WriteFailedError
-        As for :func:`delete_orphans`.
+    DirectoryInUseError
+        A job may be writing to the directory, or to one beside it whose needs are unknown.
+    FormatError, SnapshotNotFoundError
+        Some metadata cannot be read, or a directory does not exist, cannot be listed or contains no snapshots.
+    WriteFailedError
+        The file system refuses to move a file. Files that were moved before can be restored.
     """
     from statetool.operations.directories import cleanup
 

@@ -60,8 +60,10 @@ def verify(
         Also decode every value to its last byte, and compare checksums.
     spark, threads
         Check the contents in tasks of a cluster. Without a session, this many threads of this process are used, by default one per core.
-    uids, rebase
-        As for :func:`load`.
+    uids
+        Uids of operators, for snapshots before Flink 2.0, which store only hashes of uids.
+    rebase
+        ``{old prefix: new prefix}`` for absolute paths of files that were moved.
     max_problems
         Stop after about this many problems.
     allow_unread
@@ -94,7 +96,7 @@ def check(
     a: str | Savepoint,
     b: str | Savepoint | None = None,
     *,
-    flink: str | None = None,
+    flink_version: str | None = None,
     backend: Literal["heap", "rocksdb", "forst"] | None = None,
     jars: Iterable[str | os.PathLike[str]] = (),
     other_jars: Iterable[str | os.PathLike[str]] | None = None,
@@ -116,7 +118,7 @@ def check(
     b
         A snapshot of the new job: start the job empty and take a savepoint. State that the job registers later, and subclasses that it has
         not seen yet, are unchecked or unknown.
-    flink
+    flink_version
         The Flink release that restores, such as ``"2.3"``. Defaults to the releases that can have written ``b``. Without ``b``,
         only support by this release is checked.
     backend
@@ -159,7 +161,7 @@ def check(
     Raises
     ------
     OptionError
-        Neither ``b`` nor ``flink`` nor ``other_jars`` was given, or an option is not valid.
+        Neither ``b`` nor ``flink_version`` nor ``other_jars`` was given, or an option is not valid.
     MissingDependencyError, UnsupportedError
         The classes are to be run, and Java or Flink's jars are missing, or Java cannot run them.
     FormatError
@@ -173,7 +175,7 @@ def check(
     new_classes = new_job_classes(other_jars, new)
     renderer = partial(_check_html, a=old.path, b="B" if new is None else new.path)
     options = replace(restore_options(**start), run=run_options(run, flink_home, sample))
-    checked = check_inventories(old, new, flink, backend, new_classes, options)
+    checked = check_inventories(old, new, flink_version, backend, new_classes, options)
     return replace(checked, renderer=renderer)
 
 
@@ -224,15 +226,17 @@ def metrics(
     Parameters
     ----------
     path
-        A snapshot, a directory of checkpoints, or the URL of a job or JobManager. For a directory or JobManager, the newest checkpoint of
-        each job is described.
+        Directory or metadata file of the snapshot: a local path or any URI that fsspec can open. Or the URL of a job, such as
+        ``flink://jobmanager:8081/orders``, for its newest completed checkpoint.
     read
         State to read as well. ``keyed``: bytes, entries, keys, largest value and timers of keyed state. ``connectors``: splits and
         uncommitted transactions of sources and sinks.
     ends
         End offsets, as for :meth:`Operator.lag`, for the lag of sources.
-    uids, rebase
-        As for :func:`load`.
+    uids
+        Uids of operators, for snapshots before Flink 2.0, which store only hashes of uids.
+    rebase
+        ``{old prefix: new prefix}`` for absolute paths of files that were moved.
     threads
         Threads that read keyed state, by default one per core.
 

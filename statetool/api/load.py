@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Literal
 
 from statetool.api.execution import Execution
 from statetool.api.job_classes import classes_of
-from statetool.api.operator import Access, Operator
+from statetool.api.operator import Operator
+from statetool.api.operator_tables import Access
 from statetool.api.savepoint import Savepoint
 from statetool.java.declaring.classes import (
     Declarations,

@@ -1,37 +1,27 @@
-"""Tables of one operator of an open snapshot: as Spark DataFrames, or in this process as Arrow.
-
-Without a session, ``to_arrow`` and the ``..._batches`` methods return the same rows without a JVM.
-"""
+"""One operator of an open snapshot: its tables as Spark DataFrames, sources and sinks, statistics and edits."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from typing_extensions import Unpack
 
 from statetool.api.execution import Execution
+from statetool.api.operator_tables import OperatorTables
 from statetool.errors import OptionError
 from statetool.formats.channel_state import Side
 from statetool.io.cursor import Cursor
-from statetool.io.open_files import keeping_open
-from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.metadata_tables import METADATA_TABLES, metadata_rows
-from statetool.snapshot.notebook import HtmlMapping
-from statetool.snapshot.operator import OperatorInventory
 from statetool.snapshot.state_info import StateInfo
 from statetool.snapshot.state_tables import KEYED_STATE, TIMERS
 from statetool.snapshot.views import MATCHES, WAITING, WINDOWS, window_states
 from statetool.tables.keys.text import Key
 from statetool.tables.request import KeyedOptions, ScanOptions, ScanRequest, StateOptions, list_options
 from statetool.types.java import parse_java_type
-from statetool.types.options import DecimalsMode, ReadOptions, ShowingOptions, refuse_unknown, whole_number
+from statetool.types.options import DecimalsMode, ReadOptions, ShowingOptions, refuse_unknown
 
 if TYPE_CHECKING:
-    import duckdb
-    import pandas as pd
-    import polars as pl
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
@@ -39,144 +29,15 @@ if TYPE_CHECKING:
     from statetool.analysis.statistics.statistics import Statistics
     from statetool.api.write.writer import SavepointWriter
     from statetool.java.declaring.states import StateType
-    from statetool.saving.composition import SourceOperator
     from statetool.serializers.core.base import Serializer
-    from statetool.spark.frames import SparkTable
-    from statetool.tables.rows import Rows
-    from statetool.tables.scan import TableScan
-    from statetool.tables.sql.source import TableSource
 
 Record: TypeAlias = "StateInfo | tuple[Operator, str] | str"
 #: A change of state values: SQL expressions by state, or a function from a table to a table.
 Transformation: TypeAlias = "Mapping[str, str] | Callable[[Any], Any]"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Access:
-    """How an open snapshot and its operators are read and edited.
-
-    Attributes
-    ----------
-    execution
-        Where DataFrame methods and analyses run.
-    driver_read_limit
-        DataFrame methods read tables of up to this many bytes on disk at once, on the driver; see :func:`statetool.load`.
-    edit
-        Starts edits of a snapshot.
-    """
-
-    execution: Execution
-    edit: Callable[[Inventory, Access], SavepointWriter]
-    driver_read_limit: int | None = None
-
-
-class Operator:
+class Operator(OperatorTables):
     """One operator of a savepoint: a namespace of tables. :meth:`statetool.Savepoint.__getitem__` returns it."""
-
-    def __init__(self, inventory: Inventory, operator: OperatorInventory, access: Access) -> None:
-        self._inventory = inventory
-        self._operator = operator
-        self._access = access
-
-    @property
-    def name(self) -> str:
-        """The uid, or the operator id if the uid is not known."""
-        return self._operator.label
-
-    @property
-    def uid(self) -> str | None:
-        """The uid, if it is stored or was given."""
-        return self._operator.uid or None
-
-    @property
-    def inventory(self) -> OperatorInventory:
-        """Everything known about the operator without reading its state: serializers, files, key groups."""
-        return self._operator
-
-    @property
-    def source(self) -> SourceOperator:
-        """The operator with its snapshot, from which another snapshot takes its bytes."""
-        from statetool.saving.composition import SourceOperator
-
-        return SourceOperator(self._inventory, self._operator)
-
-    @property
-    def execution(self) -> Execution:
-        """Where DataFrame methods run: on the session given to :func:`load`, or in this process."""
-        return self._access.execution
-
-    @property
-    def operator_id(self) -> str:
-        """The 32 hex digits of the operator id."""
-        return self._operator.state.operator_id
-
-    @property
-    def parallelism(self) -> int:
-        """Parallelism of the job."""
-        return self._operator.state.parallelism
-
-    @property
-    def max_parallelism(self) -> int:
-        """Number of key groups."""
-        return self._operator.state.max_parallelism
-
-    @property
-    def states(self) -> HtmlMapping[StateInfo]:
-        """States by name, with kind, types, and whether they can be decoded.
-
-        If keyed and operator state share a name, the name is that of the state's table.
-        """
-        table_of = {state: table for table, state in self._operator.state_tables.items()}
-        return HtmlMapping(
-            {table_of.get((s.scope, s.name), s.name): s for s in self._operator.states}, self._repr_html_
-        )
-
-    @property
-    def tables(self) -> list[str]:
-        """Names of the operator's tables: ``keyed_state``, ``timers``, ``waiting``, ``matches``, ``windows``
-        (:mod:`statetool.api.operator`), and each state's long form.
-
-        A long form has the state's name. If that is ambiguous (keyed and operator state share a name, or a state is called ``timers``),
-        it is prefixed with ``keyed:`` or ``operator:``.
-        """
-        states = self._operator.states
-        keyed = [s for s in states if s.scope == "keyed"]
-        without_namespace = [s for s in keyed if s.namespace_type in ("VoidNamespace", "GlobalWindow")]
-        tables = [KEYED_STATE] if without_namespace else []
-        if any(s.kind == "timers" for s in keyed):
-            tables.append(TIMERS)
-        return [*tables, *self._operator.views, *self._operator.state_tables]
-
-    def __repr__(self) -> str:
-        return f"Operator({self._operator.label.display!r}, tables={self.tables})"
-
-    def _repr_html_(self) -> str:
-        from statetool.snapshot.notebook import operator_html
-
-        return operator_html(self._operator, self.tables)
-
-    @list_options(ScanOptions)
-    def head(self, n: int = 5, table: str | None = None, **options: Unpack[ScanOptions]) -> Rows:
-        """Read the first rows of a table in this process, without Spark. Notebooks show them as a table.
-
-        Parameters
-        ----------
-        n
-            Maximum number of rows.
-        table
-            One of :attr:`tables`, by default the first.
-        states, keys, key_group, subtask, ttl, ttl_ms, now_ms, nanos, decimals, presence, on_error, columns, split_bytes, memory_bytes
-            As for :meth:`table`, as are the errors.
-        """
-        from statetool.connectors.hints import bytes_hints
-        from statetool.tables.rows import Rows, first_rows
-
-        whole_number("n", n, least=1)
-        name = (self.tables or [KEYED_STATE])[0] if table is None else table
-        rows = first_rows(self.scan(name, **options), n)
-        return Rows(rows, f"{self.name}: {name}", bytes_hints(self.inventory, self.states, name, options.get("states")))
-
-    # ---- Spark --------------------------------------------------------------------------------
 
     @list_options(KeyedOptions)
     def keyed_state(
@@ -241,10 +102,36 @@ class Operator:
         ----------
         name
             One of :attr:`states`, or of :attr:`tables` if keyed and operator state share a name.
+        keys
+            Keys to read, as plain values: numbers, strings, bytes, ``Decimal`` and tuples of them, dates as days since 1970-01-01,
+            timestamps as numbers in the unit of their type. Only their key groups are read.
+        key_group
+            ``True`` adds the int column ``key_group``.
         subtask
             For operator state, ``True`` adds the int column ``subtask``, and shows every subtask's copy of union and broadcast state.
-        keys, key_group, ttl, ttl_ms, now_ms, nanos, decimals, presence, on_error, columns, split_bytes, memory_bytes
-            As for :meth:`keyed_state`, as are the errors. Operator state has neither ``keys`` nor ``key_group``.
+        ttl, ttl_ms, now_ms
+            Form of values with a TTL: ``show`` (default) returns only the value, ``raw`` a struct of ``last_access`` (timestamp) and
+            ``value``. ``hide_expired`` omits values that had expired at ``now_ms`` (epoch milliseconds, by default the current time),
+            ``ttl_ms`` milliseconds after their last access.
+        nanos
+            Digits below the microsecond: ``companion`` (default) keeps them in an int column ``<name>_nanos`` (0..999) if the type can
+            have them, ``always`` for all SQL timestamps above precision 3. ``error`` raises an error, and ``truncate`` drops them.
+        decimals
+            Form of Java's BigDecimal and BigInteger. ``decimal`` (default): decimal(38,18) and decimal(38,0), with the scale of each
+            BigDecimal in a column ``<name>_scale``; a value that does not fit is an error. ``plain``: the same without that column.
+            ``string``: their exact text.
+        presence
+            ``companion`` (default) adds a bool column ``<name>_present`` to ``keyed_state`` for states whose values can be null
+            themselves (Scala's ``None``). It is true for keys that have the state. ``omit`` does not add it.
+        on_error
+            ``error`` (default), or ``keep_raw``: a value that cannot be decoded is null, and its bytes are in the map ``_undecoded``.
+        columns
+            Field names of rows, ``{"key": ["user"]}``, or field names and types of rows for which the snapshot has none,
+            ``{"state": "ROW<id BIGINT, name STRING>"}``, by ``key``, state, or path (``state.value``).
+        split_bytes
+            Target split size in bytes on disk. Defaults to 64 MiB, or less if some cores would otherwise be idle.
+        memory_bytes
+            Key groups above this size (32 MiB by default) are merged as a stream, or spilled to local disk.
         """
         names = self._operator.state_tables
         tables = [t for t, (_, n) in names.items() if n == name]
@@ -256,8 +143,40 @@ class Operator:
 
         Parameters
         ----------
-        states, keys, key_group, subtask, ttl, ttl_ms, now_ms, nanos, decimals, presence, on_error, columns, split_bytes, memory_bytes
-            As for :meth:`keyed_state`, :meth:`timers` and :meth:`state`, if they apply to the table. Errors are the same.
+        name
+            One of :attr:`states`, or of :attr:`tables` if keyed and operator state share a name.
+        states
+            States to read. Others are skipped undecoded.
+        keys
+            Keys to read, as plain values: numbers, strings, bytes, ``Decimal`` and tuples of them, dates as days since 1970-01-01,
+            timestamps as numbers in the unit of their type. Only their key groups are read.
+        key_group
+            ``True`` adds the int column ``key_group``.
+        subtask
+            For operator state, ``True`` adds the int column ``subtask``, and shows every subtask's copy of union and broadcast state.
+        ttl, ttl_ms, now_ms
+            Form of values with a TTL: ``show`` (default) returns only the value, ``raw`` a struct of ``last_access`` (timestamp) and
+            ``value``. ``hide_expired`` omits values that had expired at ``now_ms`` (epoch milliseconds, by default the current time),
+            ``ttl_ms`` milliseconds after their last access.
+        nanos
+            Digits below the microsecond: ``companion`` (default) keeps them in an int column ``<name>_nanos`` (0..999) if the type can
+            have them, ``always`` for all SQL timestamps above precision 3. ``error`` raises an error, and ``truncate`` drops them.
+        decimals
+            Form of Java's BigDecimal and BigInteger. ``decimal`` (default): decimal(38,18) and decimal(38,0), with the scale of each
+            BigDecimal in a column ``<name>_scale``; a value that does not fit is an error. ``plain``: the same without that column.
+            ``string``: their exact text.
+        presence
+            ``companion`` (default) adds a bool column ``<name>_present`` to ``keyed_state`` for states whose values can be null
+            themselves (Scala's ``None``). It is true for keys that have the state. ``omit`` does not add it.
+        on_error
+            ``error`` (default), or ``keep_raw``: a value that cannot be decoded is null, and its bytes are in the map ``_undecoded``.
+        columns
+            Field names of rows, ``{"key": ["user"]}``, or field names and types of rows for which the snapshot has none,
+            ``{"state": "ROW<id BIGINT, name STRING>"}``, by ``key``, state, or path (``state.value``).
+        split_bytes
+            Target split size in bytes on disk. Defaults to 64 MiB, or less if some cores would otherwise be idle.
+        memory_bytes
+            Key groups above this size (32 MiB by default) are merged as a stream, or spilled to local disk.
         """
         return self.frame(ScanRequest.of(name, **options))
 
@@ -274,8 +193,34 @@ class Operator:
         ----------
         states
             Names of the timer states to read (``_timer_state/event_user-timers``).
-        keys, key_group, ttl, ttl_ms, now_ms, nanos, decimals, presence, on_error, columns, split_bytes, memory_bytes
-            As for :meth:`keyed_state`, as are the errors.
+        keys
+            Keys to read, as plain values: numbers, strings, bytes, ``Decimal`` and tuples of them, dates as days since 1970-01-01,
+            timestamps as numbers in the unit of their type. Only their key groups are read.
+        key_group
+            ``True`` adds the int column ``key_group``.
+        ttl, ttl_ms, now_ms
+            Form of values with a TTL: ``show`` (default) returns only the value, ``raw`` a struct of ``last_access`` (timestamp) and
+            ``value``. ``hide_expired`` omits values that had expired at ``now_ms`` (epoch milliseconds, by default the current time),
+            ``ttl_ms`` milliseconds after their last access.
+        nanos
+            Digits below the microsecond: ``companion`` (default) keeps them in an int column ``<name>_nanos`` (0..999) if the type can
+            have them, ``always`` for all SQL timestamps above precision 3. ``error`` raises an error, and ``truncate`` drops them.
+        decimals
+            Form of Java's BigDecimal and BigInteger. ``decimal`` (default): decimal(38,18) and decimal(38,0), with the scale of each
+            BigDecimal in a column ``<name>_scale``; a value that does not fit is an error. ``plain``: the same without that column.
+            ``string``: their exact text.
+        presence
+            ``companion`` (default) adds a bool column ``<name>_present`` to ``keyed_state`` for states whose values can be null
+            themselves (Scala's ``None``). It is true for keys that have the state. ``omit`` does not add it.
+        on_error
+            ``error`` (default), or ``keep_raw``: a value that cannot be decoded is null, and its bytes are in the map ``_undecoded``.
+        columns
+            Field names of rows, ``{"key": ["user"]}``, or field names and types of rows for which the snapshot has none,
+            ``{"state": "ROW<id BIGINT, name STRING>"}``, by ``key``, state, or path (``state.value``).
+        split_bytes
+            Target split size in bytes on disk. Defaults to 64 MiB, or less if some cores would otherwise be idle.
+        memory_bytes
+            Key groups above this size (32 MiB by default) are merged as a stream, or spilled to local disk.
         """
         return self.frame(ScanRequest.of(TIMERS, states=states, keys=keys, **options))
 
@@ -291,8 +236,34 @@ class Operator:
 
         Parameters
         ----------
-        keys, key_group, ttl, ttl_ms, now_ms, nanos, decimals, presence, on_error, columns, split_bytes, memory_bytes
-            As for :meth:`Operator.keyed_state`, as are the errors. Asynchronous I/O has neither ``keys`` nor ``key_group``.
+        keys
+            Keys to read, as plain values: numbers, strings, bytes, ``Decimal`` and tuples of them, dates as days since 1970-01-01,
+            timestamps as numbers in the unit of their type. Only their key groups are read.
+        key_group
+            ``True`` adds the int column ``key_group``.
+        ttl, ttl_ms, now_ms
+            Form of values with a TTL: ``show`` (default) returns only the value, ``raw`` a struct of ``last_access`` (timestamp) and
+            ``value``. ``hide_expired`` omits values that had expired at ``now_ms`` (epoch milliseconds, by default the current time),
+            ``ttl_ms`` milliseconds after their last access.
+        nanos
+            Digits below the microsecond: ``companion`` (default) keeps them in an int column ``<name>_nanos`` (0..999) if the type can
+            have them, ``always`` for all SQL timestamps above precision 3. ``error`` raises an error, and ``truncate`` drops them.
+        decimals
+            Form of Java's BigDecimal and BigInteger. ``decimal`` (default): decimal(38,18) and decimal(38,0), with the scale of each
+            BigDecimal in a column ``<name>_scale``; a value that does not fit is an error. ``plain``: the same without that column.
+            ``string``: their exact text.
+        presence
+            ``companion`` (default) adds a bool column ``<name>_present`` to ``keyed_state`` for states whose values can be null
+            themselves (Scala's ``None``). It is true for keys that have the state. ``omit`` does not add it.
+        on_error
+            ``error`` (default), or ``keep_raw``: a value that cannot be decoded is null, and its bytes are in the map ``_undecoded``.
+        columns
+            Field names of rows, ``{"key": ["user"]}``, or field names and types of rows for which the snapshot has none,
+            ``{"state": "ROW<id BIGINT, name STRING>"}``, by ``key``, state, or path (``state.value``).
+        split_bytes
+            Target split size in bytes on disk. Defaults to 64 MiB, or less if some cores would otherwise be idle.
+        memory_bytes
+            Key groups above this size (32 MiB by default) are merged as a stream, or spilled to local disk.
 
         Raises
         ------
@@ -316,8 +287,34 @@ class Operator:
 
         Parameters
         ----------
-        keys, key_group, ttl, ttl_ms, now_ms, nanos, decimals, presence, on_error, columns, split_bytes, memory_bytes
-            As for :meth:`Operator.keyed_state`, as are the errors.
+        keys
+            Keys to read, as plain values: numbers, strings, bytes, ``Decimal`` and tuples of them, dates as days since 1970-01-01,
+            timestamps as numbers in the unit of their type. Only their key groups are read.
+        key_group
+            ``True`` adds the int column ``key_group``.
+        ttl, ttl_ms, now_ms
+            Form of values with a TTL: ``show`` (default) returns only the value, ``raw`` a struct of ``last_access`` (timestamp) and
+            ``value``. ``hide_expired`` omits values that had expired at ``now_ms`` (epoch milliseconds, by default the current time),
+            ``ttl_ms`` milliseconds after their last access.
+        nanos
+            Digits below the microsecond: ``companion`` (default) keeps them in an int column ``<name>_nanos`` (0..999) if the type can
+            have them, ``always`` for all SQL timestamps above precision 3. ``error`` raises an error, and ``truncate`` drops them.
+        decimals
+            Form of Java's BigDecimal and BigInteger. ``decimal`` (default): decimal(38,18) and decimal(38,0), with the scale of each
+            BigDecimal in a column ``<name>_scale``; a value that does not fit is an error. ``plain``: the same without that column.
+            ``string``: their exact text.
+        presence
+            ``companion`` (default) adds a bool column ``<name>_present`` to ``keyed_state`` for states whose values can be null
+            themselves (Scala's ``None``). It is true for keys that have the state. ``omit`` does not add it.
+        on_error
+            ``error`` (default), or ``keep_raw``: a value that cannot be decoded is null, and its bytes are in the map ``_undecoded``.
+        columns
+            Field names of rows, ``{"key": ["user"]}``, or field names and types of rows for which the snapshot has none,
+            ``{"state": "ROW<id BIGINT, name STRING>"}``, by ``key``, state, or path (``state.value``).
+        split_bytes
+            Target split size in bytes on disk. Defaults to 64 MiB, or less if some cores would otherwise be idle.
+        memory_bytes
+            Key groups above this size (32 MiB by default) are merged as a stream, or spilled to local disk.
 
         Raises
         ------
@@ -338,9 +335,35 @@ class Operator:
         Parameters
         ----------
         name
-            A state whose namespace is a window, to be returned in its long form.
-        keys, key_group, ttl, ttl_ms, now_ms, nanos, decimals, presence, on_error, columns, split_bytes, memory_bytes
-            As for :meth:`Operator.keyed_state`, as are the errors.
+            One of :attr:`states`, or of :attr:`tables` if keyed and operator state share a name.
+        keys
+            Keys to read, as plain values: numbers, strings, bytes, ``Decimal`` and tuples of them, dates as days since 1970-01-01,
+            timestamps as numbers in the unit of their type. Only their key groups are read.
+        key_group
+            ``True`` adds the int column ``key_group``.
+        ttl, ttl_ms, now_ms
+            Form of values with a TTL: ``show`` (default) returns only the value, ``raw`` a struct of ``last_access`` (timestamp) and
+            ``value``. ``hide_expired`` omits values that had expired at ``now_ms`` (epoch milliseconds, by default the current time),
+            ``ttl_ms`` milliseconds after their last access.
+        nanos
+            Digits below the microsecond: ``companion`` (default) keeps them in an int column ``<name>_nanos`` (0..999) if the type can
+            have them, ``always`` for all SQL timestamps above precision 3. ``error`` raises an error, and ``truncate`` drops them.
+        decimals
+            Form of Java's BigDecimal and BigInteger. ``decimal`` (default): decimal(38,18) and decimal(38,0), with the scale of each
+            BigDecimal in a column ``<name>_scale``; a value that does not fit is an error. ``plain``: the same without that column.
+            ``string``: their exact text.
+        presence
+            ``companion`` (default) adds a bool column ``<name>_present`` to ``keyed_state`` for states whose values can be null
+            themselves (Scala's ``None``). It is true for keys that have the state. ``omit`` does not add it.
+        on_error
+            ``error`` (default), or ``keep_raw``: a value that cannot be decoded is null, and its bytes are in the map ``_undecoded``.
+        columns
+            Field names of rows, ``{"key": ["user"]}``, or field names and types of rows for which the snapshot has none,
+            ``{"state": "ROW<id BIGINT, name STRING>"}``, by ``key``, state, or path (``state.value``).
+        split_bytes
+            Target split size in bytes on disk. Defaults to 64 MiB, or less if some cores would otherwise be idle.
+        memory_bytes
+            Key groups above this size (32 MiB by default) are merged as a stream, or spilled to local disk.
 
         Raises
         ------
@@ -361,28 +384,6 @@ class Operator:
                 f"operator {self._operator.label.display!r} has {nothing}", hint="op.tables lists its tables"
             )
         return self.frame(ScanRequest.of(table, keys=keys, **options))
-
-    def frame(self, request: ScanRequest) -> DataFrame:
-        """Run the request and return a DataFrame of the given session or the active one.
-
-        Raises
-        ------
-        MissingDependencyError
-            No session was given, and none is active.
-        """
-        return self.plan_on_spark(request).frame()
-
-    def plan_on_spark(self, request: ScanRequest) -> SparkTable:
-        """Plan the request for tasks of the given session or the active one; errors as for :meth:`frame`."""
-        spark = self.execution.require_session()
-        from statetool.spark.frames import SparkTable, plan_for_tasks
-
-        return SparkTable(spark, plan_for_tasks(spark, self.plan, request), self._access.driver_read_limit)
-
-    def read(self, request: ScanRequest) -> DataFrame | pa.Table:
-        """Run the request and return a DataFrame of the given session, or an Arrow table without one."""
-        scan = self.execution.plan(self.plan, request)
-        return self.execution.scan_to_frame(scan, self._access.driver_read_limit)
 
     @list_options(ShowingOptions)
     def in_flight(
@@ -408,8 +409,20 @@ class Operator:
             state of another operator as ``(operator, name)``, or a Java type (``"com.acme.Order"``, declared; ``"String"``).
             The result then has one row per element: ``subtask``, ``gate``, ``channel``, ``value``, ``timestamp``, ``element``
             (``record``, ``watermark``, ...), ``marker``, and ``part``, the bytes of a cut element.
-        ttl, ttl_ms, now_ms, nanos, decimals, presence
-            As for :meth:`keyed_state`. They have no effect without ``like``.
+        ttl, ttl_ms, now_ms
+            Form of values with a TTL: ``show`` (default) returns only the value, ``raw`` a struct of ``last_access`` (timestamp) and
+            ``value``. ``hide_expired`` omits values that had expired at ``now_ms`` (epoch milliseconds, by default the current time),
+            ``ttl_ms`` milliseconds after their last access.
+        nanos
+            Digits below the microsecond: ``companion`` (default) keeps them in an int column ``<name>_nanos`` (0..999) if the type can
+            have them, ``always`` for all SQL timestamps above precision 3. ``error`` raises an error, and ``truncate`` drops them.
+        decimals
+            Form of Java's BigDecimal and BigInteger. ``decimal`` (default): decimal(38,18) and decimal(38,0), with the scale of each
+            BigDecimal in a column ``<name>_scale``; a value that does not fit is an error. ``plain``: the same without that column.
+            ``string``: their exact text.
+        presence
+            ``companion`` (default) adds a bool column ``<name>_present`` to ``keyed_state`` for states whose values can be null
+            themselves (Scala's ``None``). It is true for keys that have the state. ``omit`` does not add it.
 
         Raises
         ------
@@ -504,7 +517,24 @@ class Operator:
         spark: SparkSession | None = None,
         threads: int | None = None,
     ) -> Statistics:
-        """Measure sizes, skew and ages of the operator's state; parameters, result and errors as for :meth:`Savepoint.stats`."""
+        """Measure sizes, skew and ages of the operator's state: :meth:`Savepoint.stats` of one operator.
+
+        Parameters
+        ----------
+        largest
+            Number of largest keys, values, lists and maps to return, by default 10.
+        parallelism
+            Also show the skew over subtasks, and the bytes read by a restore, for this parallelism.
+        ttl_ms
+            A TTL in milliseconds, for counting expired values among those with a TTL.
+        now_ms
+            Reference time for ages and timers in epoch milliseconds. Defaults to the current time.
+        bandwidth_mib, latency_ms
+            MiB per second that a subtask reads, and milliseconds of latency per request, for estimating the restore time. Default to 100
+            and 20.
+        spark, threads
+            Measure in tasks of a cluster. Without a session, this many threads of this process are used, by default one per core.
+        """
         from statetool.analysis.statistics.statistics import StatisticsRequest, statistics_of
 
         request = StatisticsRequest.of(
@@ -518,7 +548,13 @@ class Operator:
         return statistics_of([self._operator], request, Execution(spark, threads).map)
 
     def estimate_stats(self, *, spark: SparkSession | None = None, threads: int | None = None) -> Estimate:
-        """Estimate entries and bytes of the operator; parameters, result and errors as for :meth:`Savepoint.estimate_stats`."""
+        """Estimate entries and bytes of the operator: :meth:`Savepoint.estimate_stats` of one operator.
+
+        Parameters
+        ----------
+        spark, threads
+            Read in tasks of a cluster. Without a session, this many threads of this process are used, by default one per core.
+        """
         from statetool.analysis.statistics.estimate import estimate_of
 
         return estimate_of([self._operator], Execution(spark, threads).map)
@@ -538,7 +574,34 @@ class Operator:
 
         Call ``.preview()`` on the result to show the differences, or ``.write(target)`` to write the savepoint.
 
-        Parameters and errors as for :meth:`statetool.SavepointWriter.transform`.
+        Parameters
+        ----------
+        change
+            Either ``{state: expression}`` over the columns of ``op.keyed_state()``, which needs Spark. ``{"state.field": expression}``
+            changes one field, which keeps its type. Values with a TTL keep their last access (in lists and maps they are structs, as with ``ttl="raw"``). An expression that sets a timestamp ``t`` with nanoseconds
+            needs a second one for these: ``{"t": ..., "t_nanos": "0"}``.
+            Or a function from the table ``op.keyed_state(ttl="raw", key_group=True)`` to a table whose columns replace the states of their
+            names. New names are new states. Tables are Spark DataFrames, or ``pyarrow.Table`` s if the savepoint was opened without a session.
+            A function that drops rows drops keys: keys missing from the result lose these states, but keep their timers. To remove keys
+            with all their state, call :meth:`erase`.
+        states
+            States passed to a function, by default all. States that it does not return stay.
+        where
+            A SQL condition. Values of other keys are unchanged, so the type of the expression must hold them too.
+        types
+            Declared types (:func:`statetool.value`, ...) of states. By default a state whose column keeps its type keeps its serializer,
+            and any other gets one that follows from the column. The kind of a state never changes.
+        decimals
+            Form of Java's big numbers, as in a read. ``decimal`` (default): each BigDecimal keeps its scale, stored in ``<name>_scale``,
+            which increases if the new value needs more fraction digits. ``string``: text, written with exactly its digits, for numbers
+            of more than 38 digits.
+        in_batches
+            Call the function for one batch of up to 65,536 rows at a time, so that memory does not grow with the state. The rows of a batch
+            are complete keys, but the function does not see other keys. It is called with the first batch at once, to learn the columns,
+            and with all batches when the savepoint is written, more than once for some. So it must return the same for the same batch.
+            Only without a session: a DataFrame is never in memory as a whole.
+        allow_missing
+            Accept a condition that no key fulfills. Spark does not look for such a key then.
 
         Returns
         -------
@@ -562,7 +625,16 @@ class Operator:
     ) -> SavepointWriter:
         """Remove all states, timers and windows of some keys of this operator. Everything else keeps its bytes.
 
-        Call ``.preview()`` or ``.write(target)`` on the result. Parameters and errors as for :meth:`statetool.SavepointWriter.erase`.
+        Call ``.preview()`` or ``.write(target)`` on the result.
+
+        Parameters
+        ----------
+        keys
+            Keys as plain values, as for :meth:`Operator.keyed_state`.
+        where
+            Instead of keys, a SQL condition on the columns of ``keyed_state``, as for :func:`statetool.erase`.
+        allow_missing
+            Go on without keys that the operator does not have, or if no key fulfills the condition.
         """
         return self._access.edit(self._inventory, self._access).erase(
             self.name, keys, where=where, allow_missing=allow_missing
@@ -576,7 +648,19 @@ class Operator:
         allow_missing: bool = False,
         allow_empty: bool = False,
     ) -> SavepointWriter:
-        """Remove all states, timers and windows of this operator except those of some keys; otherwise as :meth:`erase`."""
+        """Remove all states, timers and windows of this operator except those of some keys.
+
+        Parameters
+        ----------
+        keys
+            Keys as plain values, as for :meth:`Operator.keyed_state`.
+        where
+            Instead of keys, a SQL condition on the columns of ``keyed_state``, as for :func:`statetool.erase`.
+        allow_missing
+            Go on without keys that the operator does not have, or if no key fulfills the condition.
+        allow_empty
+            Leave operators without any key, if they have none of the keys. Otherwise this is an error (:class:`MissingKeyError`).
+        """
         return self._access.edit(self._inventory, self._access).keep(
             self.name, keys, where=where, allow_missing=allow_missing, allow_empty=allow_empty
         )
@@ -614,182 +698,3 @@ class Operator:
         from statetool.sql_plans.compiled_plan import CompiledPlan
 
         return self._operator.columns_of(CompiledPlan.read(plan), node)
-
-    @list_options(ScanOptions)
-    def export(
-        self,
-        target: str,
-        table: str = KEYED_STATE,
-        *,
-        style: str = "parquet",
-        by_key_group: bool = False,
-        append_as: int | None = None,
-        **options: Unpack[ScanOptions],
-    ) -> int:
-        """Write a table to a new directory and return the number of rows: in tasks of the given session, or else in this process.
-
-        Parameters
-        ----------
-        target
-            A directory; for Iceberg a table name. A failure leaves no directory that looks complete.
-        table
-            One of :attr:`tables`.
-        style
-            ``parquet``, ``avro``, ``csv`` (nested values are JSON) or ``jsonl``, ``delta`` or ``iceberg``. A session needs the last two in
-            it; without a session they need the extras ``delta`` and ``iceberg``, and Iceberg a table ``catalog.namespace.table`` of a catalog in
-            pyiceberg's configuration.
-        by_key_group
-            Partition by the column ``key_group``.
-        append_as
-            The checkpoint's id: the rows are added to those of other checkpoints, with the id in the column ``checkpoint_id``.
-        states, keys, key_group, subtask, ttl, ttl_ms, now_ms, nanos, decimals, presence, on_error, columns, split_bytes, memory_bytes
-            As for :meth:`table`, as are the errors.
-
-        Raises
-        ------
-        TargetExistsError
-            The target exists, or has rows of this checkpoint.
-        OptionError
-            The style needs Spark or cannot hold a type, or the table has no key groups.
-        """
-        from statetool.api.export import export_request
-
-        request = ScanRequest.of(table, **options)
-        return export_request(self, request, target, style=style, by_key_group=by_key_group, append_as=append_as)
-
-    @list_options(ScanOptions)
-    def count(self, table: str = KEYED_STATE, **options: Unpack[ScanOptions]) -> int:
-        """Return the number of rows of a table, without decoding states; parameters and errors as for :meth:`to_arrow`."""
-        scan = self.scan(table, **options)
-        return sum(batch.num_rows for batch in scan.select(scan.schema.names[:1]).batches())
-
-    # ---- Arrow --------------------------------------------------------------------------------
-
-    @list_options(ScanOptions)
-    def scan(self, table: str = KEYED_STATE, **options: Unpack[ScanOptions]) -> TableScan:
-        """Plan a table: its Arrow schema and the splits for tasks; options as for :meth:`table`."""
-        return self.plan(ScanRequest.of(table, **options))
-
-    def plan(self, request: ScanRequest) -> TableScan:
-        """Plan the request. Only headers are read."""
-        from statetool.tables.scan import scan_table
-
-        return scan_table(self._operator, request)
-
-    @list_options(ScanOptions)
-    def batches(self, table: str = KEYED_STATE, **options: Unpack[ScanOptions]) -> Iterator[pa.RecordBatch]:
-        """Read a table in this process, batch by batch, without a JVM; options as for :meth:`table`."""
-        return self.scan(table, **options).batches()
-
-    @list_options(ScanOptions)
-    def reader(self, table: str = KEYED_STATE, **options: Unpack[ScanOptions]) -> pa.RecordBatchReader:
-        """Return a reader of a table that is read batch by batch, for libraries that consume Arrow streams. It can be consumed once.
-
-        :meth:`scan` returns an object that such libraries can read several times.
-
-        Parameters
-        ----------
-        table
-            One of :attr:`tables`.
-        states, keys, key_group, subtask, ttl, ttl_ms, now_ms, nanos, decimals, presence, on_error, columns, split_bytes, memory_bytes
-            As for :meth:`table`, as are the errors.
-        """
-        return self.scan(table, **options).reader()
-
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """Return the first of :attr:`tables` as an Arrow C stream, for libraries such as pyarrow, Polars and DataFusion."""
-        return self.scan(next(iter(self.tables), KEYED_STATE)).__arrow_c_stream__(requested_schema)
-
-    @list_options(KeyedOptions)
-    def keyed_state_batches(
-        self, states: Sequence[str] | None = None, *, keys: Sequence[Key] | None = None, **options: Unpack[KeyedOptions]
-    ) -> Iterator[pa.RecordBatch]:
-        """Read ``keyed_state`` in this process, batch by batch, without a JVM; parameters as for :meth:`keyed_state`."""
-        return self.batches(KEYED_STATE, states=states, keys=keys, **options)
-
-    @list_options(ScanOptions)
-    def to_arrow(self, table: str = KEYED_STATE, **options: Unpack[ScanOptions]) -> pa.Table:
-        """Read a whole table into memory, without a JVM; from 32 MiB of stored bytes on up to eight threads.
-
-        Parameters
-        ----------
-        table
-            One of :attr:`tables`.
-        states, keys, key_group, subtask, ttl, ttl_ms, now_ms, nanos, decimals, presence, on_error, columns, split_bytes, memory_bytes
-            As for :meth:`table`, as are the errors.
-
-        Raises
-        ------
-        DecodeError
-            A value does not fit its type, or cannot be shown with these options. The error has the file, offset, operator, state and
-            key group.
-        FormatError
-            The snapshot is damaged in another way.
-        """
-        with keeping_open():
-            return self.scan(table, **options).to_table()
-
-    @list_options(ScanOptions)
-    def to_pandas(self, table: str = KEYED_STATE, **options: Unpack[ScanOptions]) -> pd.DataFrame:
-        """Read a whole table as a pandas frame; otherwise as for :meth:`to_arrow`.
-
-        Integer columns with nulls stay integers, maps are dicts, and lists are lists.
-        """
-        from statetool.columns.to_pandas import pandas_frame
-
-        return pandas_frame(self.to_arrow(table, **options))
-
-    @list_options(ScanOptions)
-    def to_polars(self, table: str = KEYED_STATE, **options: Unpack[ScanOptions]) -> pl.LazyFrame:
-        """Return a lazy frame of Polars, which reads the table batch by batch when it is collected.
-
-        States in columns that the query does not need are not decoded. Conditions such as ``pl.col("key") == 5`` and ``is_in`` limit the
-        read to these keys, if keys are integers, booleans or strings.
-
-        Parameters
-        ----------
-        table
-            One of :attr:`tables`.
-        states, keys, key_group, subtask, ttl, ttl_ms, now_ms, nanos, decimals, presence, on_error, columns, split_bytes, memory_bytes
-            As for :meth:`table`, as are the errors.
-
-        Raises
-        ------
-        MissingDependencyError
-            Polars is not installed.
-        """
-        from statetool.tables.sql.polars_frames import lazy_frame
-
-        return lazy_frame(self._source_of(table, options))
-
-    @list_options(ScanOptions)
-    def to_duckdb(
-        self, table: str = KEYED_STATE, *, connection: Any = None, **options: Unpack[ScanOptions]
-    ) -> duckdb.DuckDBPyRelation:
-        """Return a relation of DuckDB, which reads the table batch by batch when it is executed.
-
-        States in columns that the query does not need are not decoded. Conditions such as ``key = 5`` and ``key IN (5, 6)`` limit the read
-        to these keys, if keys are integers, booleans or strings. Structs without fields are the text ``{}``.
-
-        Parameters
-        ----------
-        table
-            One of :attr:`tables`.
-        connection
-            The DuckDB connection. Defaults to that of the module ``duckdb``.
-        states, keys, key_group, subtask, ttl, ttl_ms, now_ms, nanos, decimals, presence, on_error, columns, split_bytes, memory_bytes
-            As for :meth:`table`, as are the errors.
-
-        Raises
-        ------
-        MissingDependencyError
-            DuckDB is not installed.
-        """
-        from statetool.tables.sql.duckdb_tables import DuckDBTable, relation, require_duckdb
-
-        return relation(connection or require_duckdb(), DuckDBTable(self._source_of(table, options)))
-
-    def _source_of(self, table: str, options: ScanOptions) -> TableSource:
-        from statetool.tables.sql.source import TableSource
-
-        return TableSource(self._operator, ScanRequest.of(table, **options))

@@ -95,8 +95,25 @@ def query(
         Memory of DuckDB itself, by default ``"512MB"``. What does not fit is written to a temporary directory.
     threads
         Threads of DuckDB, by default one per core.
-    ttl, ttl_ms, now_ms, nanos, decimals, presence, on_error, columns
-        As for :meth:`Operator.table`.
+    ttl, ttl_ms, now_ms
+        Form of values with a TTL: ``show`` (default) returns only the value, ``raw`` a struct of ``last_access`` (timestamp) and
+        ``value``. ``hide_expired`` omits values that had expired at ``now_ms`` (epoch milliseconds, by default the current time),
+        ``ttl_ms`` milliseconds after their last access.
+    nanos
+        Digits below the microsecond: ``companion`` (default) keeps them in an int column ``<name>_nanos`` (0..999) if the type can
+        have them, ``always`` for all SQL timestamps above precision 3. ``error`` raises an error, and ``truncate`` drops them.
+    decimals
+        Form of Java's BigDecimal and BigInteger. ``decimal`` (default): decimal(38,18) and decimal(38,0), with the scale of each
+        BigDecimal in a column ``<name>_scale``; a value that does not fit is an error. ``plain``: the same without that column.
+        ``string``: their exact text.
+    presence
+        ``companion`` (default) adds a bool column ``<name>_present`` to ``keyed_state`` for states whose values can be null
+        themselves (Scala's ``None``). It is true for keys that have the state. ``omit`` does not add it.
+    on_error
+        ``error`` (default), or ``keep_raw``: a value that cannot be decoded is null, and its bytes are in the map ``_undecoded``.
+    columns
+        Field names of rows, ``{"key": ["user"]}``, or field names and types of rows for which the snapshot has none,
+        ``{"state": "ROW<id BIGINT, name STRING>"}``, by ``key``, state, or path (``state.value``).
 
     Returns
     -------

@@ -85,7 +85,7 @@ def collect_report(
     history: str | None = None,
     deep: bool = False,
     allow_unread: bool = False,
-    flink: str | None = None,
+    flink_version: str | None = None,
     backend: Literal["heap", "rocksdb"] | None = None,
     other_jars: Iterable[str | os.PathLike[str]] | None = None,
     largest: int = MOST_LARGEST,
@@ -119,14 +119,14 @@ def collect_report(
             for text in (
                 other.path if other else "",
                 "the classes of its jar" if new_classes is not None else "",
-                f"Flink {flink}" if flink else "",
+                f"Flink {flink_version}" if flink_version else "",
             )
             if text
         ),
         other="" if other is None else other.path,
         check=None
-        if other is None and flink is None and new_classes is None
-        else _attempt(lambda: check_inventories(inventory, other, flink, backend, new_classes)),
+        if other is None and flink_version is None and new_classes is None
+        else _attempt(lambda: check_inventories(inventory, other, flink_version, backend, new_classes)),
         differences=None if other is None else _attempt(lambda: _differences(inventory, other, execution)),
         allow_unread=allow_unread,
     )

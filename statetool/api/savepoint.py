@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from statetool.api.comparison import Comparison
 from statetool.api.execution import Execution
-from statetool.api.operator import Access, Operator
+from statetool.api.operator import Operator
+from statetool.api.operator_tables import Access
 from statetool.errors import OptionError, UnknownNameError, warn
 from statetool.operations.cluster.paths import resolve_path
 from statetool.snapshot.inventory import Inventory
@@ -468,7 +469,7 @@ class Savepoint:
         history: str | None = None,
         deep: bool = False,
         allow_unread: bool = False,
-        flink: str | None = None,
+        flink_version: str | None = None,
         backend: Literal["heap", "rocksdb"] | None = None,
         other_jars: Iterable[str | os.PathLike[str]] | None = None,
         largest: int = 10,
@@ -491,13 +492,26 @@ class Savepoint:
         history
             A directory with checkpoints of the job, for showing their growth.
         deep
-            As for :func:`statetool.verify`.
+            Also decode every value to its last byte, and compare checksums.
         allow_unread
             Do not count unreadable state as a failure.
-        flink, backend, other_jars
-            Release, backend and jars of the new job, as for :func:`statetool.check`.
-        largest, parallelism, ttl_ms, now_ms, spark, threads
-            As for :meth:`stats`.
+        flink_version
+            The Flink release that restores, such as ``"2.3"``. Defaults to the releases that can have written ``other``. Without ``other``,
+            only support by this release is checked.
+        backend
+            The state backend of the new job. Defaults to the backend of ``other``.
+        other_jars
+            The jars of the new job. Defaults to those with which ``other`` was opened.
+        largest
+            Number of largest keys, values, lists and maps to return, by default 10.
+        parallelism
+            Also show the skew over subtasks, and the bytes read by a restore, for this parallelism.
+        ttl_ms
+            A TTL in milliseconds, for counting expired values among those with a TTL.
+        now_ms
+            Reference time for ages and timers in epoch milliseconds. Defaults to the current time.
+        spark, threads
+            Measure in tasks of a cluster. Without a session, this many threads of this process are used, by default one per core.
 
         Returns
         -------
@@ -520,7 +534,7 @@ class Savepoint:
             history=history,
             deep=deep,
             allow_unread=allow_unread,
-            flink=flink,
+            flink_version=flink_version,
             backend=backend,
             other_jars=other_jars,
             largest=largest,

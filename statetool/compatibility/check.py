@@ -42,7 +42,7 @@ def check_inventories(
     if new is None and flink is None and new_classes is None:
         raise OptionError(
             "nothing to check against",
-            hint="give a snapshot of the new job (B), its jar (--jar-b, other_jars=) or its release (--flink 2.3, flink='2.3')",
+            hint="give a snapshot of the new job (B), its jar (--jar-b, other_jars=) or its release (--flink 2.3, flink_version='2.3')",
         )
     if backend is not None and backend not in BACKENDS:
         raise OptionError(f"backend={backend!r} is not one of {', '.join(BACKENDS)}")

@@ -19,6 +19,7 @@ from statetool.api.write.options import WriteOptions
 from statetool.errors import MissingDependencyError, OptionError
 from tests.support.zoo import ZOO
 from tools import public_names
+from tools.shared_parameters import API, DESCRIBED_BY
 from tools.verbs import MODULES, stale, write_again
 
 REWRITES: list[Callable[..., Any]] = [
@@ -65,6 +66,19 @@ def test_each_parameter_of_a_function_that_writes_is_described() -> None:
         assert "As for" not in text
 
 
+def test_each_parameter_that_another_function_describes_is_described_again() -> None:
+    for name in DESCRIBED_BY:
+        owner, _, method = name.replace("OperatorTables", "Operator").rpartition(".")
+        function = getattr(getattr(statetool, owner) if owner else statetool, method)
+        text = (inspect.getdoc(function) or "").partition("Parameters\n----------\n")[2].partition("\n\n")[0]
+        named = {n for line in text.split("\n") if line[:1].strip() for n in line.split(", ")}
+        assert set(inspect.signature(function).parameters) - {"self"} <= named, name
+
+
+def test_no_docstring_sends_the_reader_to_another_page_for_parameters() -> None:
+    assert not [file for file in API.rglob("*.py") if "As for" in file.read_text("utf-8")]
+
+
 @pytest.mark.parametrize("method", [statetool.Savepoint.stats, statetool.Operator.stats])
 def test_statistics_have_the_defaults_of_their_request(method: Callable[..., Any]) -> None:
     parameters = inspect.signature(method).parameters
@@ -74,7 +88,9 @@ def test_statistics_have_the_defaults_of_their_request(method: Callable[..., Any
 
 def test_the_public_functions_have_no_hidden_keyword_arguments() -> None:
     members = [(n, getattr(statetool, n)) for n in statetool.__all__ if n != "kafka_end_offsets"]
-    members += [(f"{n}.{m}", f) for n, c in members if isinstance(c, type) for m, f in vars(c).items() if m[0] != "_"]
+    members += [
+        (f"{n}.{m}", f) for n, c in members if isinstance(c, type) for m, f in inspect.getmembers(c) if m[0] != "_"
+    ]
     functions = [(n, f) for n, f in members if inspect.isfunction(f) and f.__module__.startswith("statetool.api")]
     assert len(functions) > 80
     hidden = [

@@ -93,7 +93,7 @@ def test_a_comparison_goes_on_with_the_other_operators(logged: st.Savepoint, tmp
 
 
 def test_a_check_calls_the_operator_unknown(logged: st.Savepoint) -> None:
-    for check in (st.check(logged, logged), st.check(logged, flink="2.3")):
+    for check in (st.check(logged, logged), st.check(logged, flink_version="2.3")):
         verdicts = {o.uid: o.verdict for o in check.operators if o.uid.startswith("l-")}
         assert verdicts == {
             **dict.fromkeys(("l-long", "l-int", "l-string"), "fully"),
@@ -118,7 +118,7 @@ def test_what_cannot_be_read_is_unknown_and_hides_nothing_else(kind: str, tmp_pa
     changed = {s.operator: s.changed for s in comparison.summary() if s.state == "count" and s.changed}
     assert changed[unreadable.GOOD] == 1
     assert (unreadable.BAD in changed) == (not comparison.unread) == listed
-    for check in (st.check(before, after), st.check(before, flink="2.3")):
+    for check in (st.check(before, after), st.check(before, flink_version="2.3")):
         assert [o.verdict for o in check.operators if o.uid == unreadable.GOOD] == ["fully"]
         assert [o.verdict for o in check.operators if o.uid == unreadable.BAD] == ["unknown"]
         assert "OursSerializer" in check.reason or "RocksDB" in check.reason

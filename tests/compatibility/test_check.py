@@ -129,12 +129,12 @@ def test_serializer_objects_of_flink_1_cannot_be_read_by_flink_2(snapshots_of_pa
     """flink-avro of Flink 1.x registers one for all Kryo states of a job."""
     suite = next(s for s in SUITES if s.name == "kryo-with-avro")
     old = st.load(str(snapshots_of_pairs / "old" / suite.name / "1.20"), uids=suite.states(new=False))
-    operators = [o for o in st.check(old, flink="2.3").operators if o.uid in suite.states(new=False)]
+    operators = [o for o in st.check(old, flink_version="2.3").operators if o.uid in suite.states(new=False)]
     assert len(operators) == 2
     for operator in operators:
         assert operator.verdict == "not"
         assert "comes from flink-avro" in operator.states[0].reason
-    assert st.check(old, flink="1.20").verdict == "fully"
+    assert st.check(old, flink_version="1.20").verdict == "fully"
 
 
 def test_a_uid_that_is_gone_is_suggested(tmp_path: Path) -> None:
@@ -425,13 +425,13 @@ def test_a_renamed_state_loses_its_values(tmp_path: Path) -> None:
 
 def test_a_release_alone(corpus: Path) -> None:
     of_1_20 = st.load(last_snapshot(corpus, "v1_20_5-rocksdb-canonical"))
-    check = st.check(of_1_20, flink="2.3")
+    check = st.check(of_1_20, flink_version="2.3")
     of_kryo = [s for o in check.operators for s in o.states if s.verdict != "fully"]
     # Kryo 5 fails on a UUID of Kryo 2. What it makes of a class depends on the fields.
     assert {s.name: s.verdict for s in of_kryo}.items() >= {("uuid", "not"), ("money", "unknown")}
     assert all("Kryo" in s.reason for s in of_kryo)
-    assert st.check(of_1_20, flink="1.20").verdict == "fully"
-    of_2_3 = st.check(st.load(ZOO), flink="1.20")
+    assert st.check(of_1_20, flink_version="1.20").verdict == "fully"
+    of_2_3 = st.check(st.load(ZOO), flink_version="1.20")
     assert of_2_3.verdict == "not"
     assert "does not read metadata of version" in of_2_3.reason
 
@@ -458,7 +458,7 @@ def test_options_are_checked() -> None:
     with pytest.raises(OptionError, match="backend='rocks'"):
         st.check(ZOO, ZOO, backend="rocks")  # type: ignore[arg-type]
     with pytest.raises(OptionError, match="not a release"):
-        st.check(ZOO, flink="3.9")
+        st.check(ZOO, flink_version="3.9")
 
 
 def test_subclasses_that_the_new_job_has_not_met_are_unknown() -> None:

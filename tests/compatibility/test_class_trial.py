@@ -83,7 +83,7 @@ def test_kryo_reads_the_fields_of_a_class_with_methods_of_java_serialization(
     old = old_savepoint(snapshots)
     check = by_name(st.check(old, jars=[old_jar], other_jars=[new_jar]))
     assert (check["KryoOwn"].verdict, check["KryoOwnGrown"].verdict) == ("fully", "not")
-    upgraded = by_name(st.check(old, jars=[old_jar], other_jars=[new_jar], flink="2.3"))
+    upgraded = by_name(st.check(old, jars=[old_jar], other_jars=[new_jar], flink_version="2.3"))
     assert upgraded["KryoOwn"].verdict == "fully"
 
 

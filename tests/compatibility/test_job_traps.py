@@ -64,7 +64,7 @@ def jars(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def checked(snapshots: Path, jars: Path, trap: str, pair: str) -> Check:
     return st.check(
         job_pairs.load(snapshots / "old" / pair / "1.20"),
-        flink="1.20",
+        flink_version="1.20",
         backend="heap",
         jars=(jars / f"{trap}-old.jar",),
         other_jars=(jars / f"{trap}-new.jar",),
@@ -87,5 +87,5 @@ def test_elements_of_an_asynchronous_function_have_another_type(connector_cases:
     """W9, also in a job without keyed state: Flink 1.20.5 and 2.3.0 refuse them (``StateMigrationException``)."""
     path = snapshot_of(connector_cases / "v1_20_5-async-wait")
     old, new = ((jars / f"TrapAsyncType-{side}.jar",) for side in job_pairs.SIDES)
-    assert ("W9", "unknown") in found(st.check(path, flink="1.20", jars=old, other_jars=new))
-    assert "W9" not in {rule for rule, _ in found(st.check(path, flink="1.20", jars=old, other_jars=old))}
+    assert ("W9", "unknown") in found(st.check(path, flink_version="1.20", jars=old, other_jars=new))
+    assert "W9" not in {rule for rule, _ in found(st.check(path, flink_version="1.20", jars=old, other_jars=old))}

@@ -24,11 +24,11 @@ from tests.support.flink import job_pairs
 
 def test_windows_without_a_timer(restores: Path, corpus: Path) -> None:
     """W6: FLINK-33192 leaves 16 windows without a timer; other windows have one each."""
-    leaked = st.check(str(restores / "leaked-windows-1.18.1"), flink="2.3")
+    leaked = st.check(str(restores / "leaked-windows-1.18.1"), flink_version="2.3")
     assert ("W6", "may_change") in found(leaked)
     assert any("16 windows of 16 have no timer" in w for w in leaked.warnings)
     for case in ("v2_3_0-rocksdb-canonical", "v2_3_0-rocksdb-heap-timers", "v2_3_0-changelog-rocksdb"):
-        assert "W6" not in {rule for rule, _ in found(st.check(snapshot_of(corpus / case), flink="2.3"))}
+        assert "W6" not in {rule for rule, _ in found(st.check(snapshot_of(corpus / case), flink_version="2.3"))}
 
 
 def test_vertices_that_have_finished_before_their_inputs(restores: Path, tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ def test_a_savepoint_of_a_drained_job(corpus: Path, tmp_path: Path) -> None:
         assert properties.count(b"t" + before) == 1
         properties = properties.replace(b"t" + before, b"t" + after)
     patient.write(replace(patient.metadata, properties=properties))
-    assert ("F5", "may_change") in found(st.check(str(patient.folder), flink="2.3"))
+    assert ("F5", "may_change") in found(st.check(str(patient.folder), flink_version="2.3"))
 
 
 def test_a_bounded_kafka_source_never_ends(connector_cases: Path, tmp_path: Path) -> None:
@@ -111,11 +111,11 @@ def test_lists_are_dealt_out_and_claims_are_told(corpus: Path) -> None:
     savepoint = snapshot_of(corpus / "v2_3_0-hashmap-canonical")
     assert ("P6", "note") in found(st.check(savepoint, savepoint, parallelism=2))
     checkpoint = snapshot_of(corpus / "v2_3_0-rocksdb-incremental")
-    kinds = {mode: found(st.check(checkpoint, flink="2.3", claim_mode=mode)) for mode in ("legacy", "no_claim")}
+    kinds = {mode: found(st.check(checkpoint, flink_version="2.3", claim_mode=mode)) for mode in ("legacy", "no_claim")}
     assert ("G6", "note") in kinds["legacy"]
     assert ("M10", "note") in kinds["no_claim"]
-    assert "G6" in {a.rule for a in step(st.check(checkpoint, flink="2.3"), "claim").assumptions}
-    assert step(st.check(savepoint, flink="2.3"), "claim").status == "not_relevant"
+    assert "G6" in {a.rule for a in step(st.check(checkpoint, flink_version="2.3"), "claim").assumptions}
+    assert step(st.check(savepoint, flink_version="2.3"), "claim").status == "not_relevant"
 
 
 def test_settings_of_the_new_job(corpus: Path, tmp_path: Path) -> None:
@@ -123,11 +123,11 @@ def test_settings_of_the_new_job(corpus: Path, tmp_path: Path) -> None:
     config = tmp_path / "config.yaml"
     config.write_text("state.backend.type: org.example.Backend\nrestart-strategy.type: none\npekko.framesize: 1000b\n")
     path = snapshot_of(corpus / "v2_3_0-hashmap-checkpoint-inline")
-    check = st.check(path, flink="2.3", config=config, claim_mode="no_claim")
+    check = st.check(path, flink_version="2.3", config=config, claim_mode="no_claim")
     assert {("G3", "note"), ("H12", "note"), ("R2", "not")} <= found(check)
     assert "H9" not in {rule for rule, _ in found(check)}
     config.write_text("pekko.framesize: 10485760b\n")
-    assert "R2" not in {rule for rule, _ in found(st.check(path, flink="2.3", config=config))}
+    assert "R2" not in {rule for rule, _ in found(st.check(path, flink_version="2.3", config=config))}
 
 
 def test_a_large_state_on_the_jobmanager(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,9 +135,9 @@ def test_a_large_state_on_the_jobmanager(corpus: Path, tmp_path: Path, monkeypat
     config = tmp_path / "config.yaml"
     config.write_text("execution.checkpointing.storage: jobmanager\n")
     path = snapshot_of(corpus / "v2_3_0-hashmap-canonical")
-    assert "H9" not in {rule for rule, _ in found(st.check(path, flink="2.3", config=config))}
+    assert "H9" not in {rule for rule, _ in found(st.check(path, flink_version="2.3", config=config))}
     monkeypatch.setattr("statetool.compatibility.steps.first_checkpoint._MOST_BYTES", 100)
-    assert ("H9", "later") in found(st.check(path, flink="2.3", config=config))
+    assert ("H9", "later") in found(st.check(path, flink_version="2.3", config=config))
 
 
 def test_handles_of_other_subtasks_and_backends(corpus: Path, tmp_path: Path) -> None:
@@ -151,7 +151,7 @@ def test_handles_of_other_subtasks_and_backends(corpus: Path, tmp_path: Path) ->
     assert "M14" not in {rule for rule, _ in found(st.check(str(canonical), str(canonical)))}
     native = Patient.of(Path(snapshot_of(corpus / "v2_3_0-rocksdb-native")), tmp_path / "mixed")
     native.change_subtask("orders", 0, lambda s: replace(s, managed_keyed=first))
-    assert ("M13", "not") in found(st.check(str(native.folder), flink="2.3", backend="rocksdb"))
+    assert ("M13", "not") in found(st.check(str(native.folder), flink_version="2.3", backend="rocksdb"))
 
 
 def test_raw_state_that_only_the_operator_reads(corpus: Path, tmp_path: Path) -> None:
@@ -174,12 +174,12 @@ def test_change_logs_that_are_gone(corpus: Path, tmp_path: Path) -> None:
     """M11."""
     old = snapshot_of(corpus / "v2_3_0-changelog-rocksdb")
     st.copy(old, str(tmp_path / "copy"))
-    assert step(st.check(str(tmp_path / "copy"), flink="2.3"), "files").status == "proved"
+    assert step(st.check(str(tmp_path / "copy"), flink_version="2.3"), "files").status == "proved"
     logs = [f for f in (tmp_path / "copy").rglob("*") if f.is_file() and f.name != "_metadata"]
     assert logs
     for log in logs:
         log.unlink()
-    assert ("M6", "not") in found(st.check(str(tmp_path / "copy"), flink="2.3"))
+    assert ("M6", "not") in found(st.check(str(tmp_path / "copy"), flink_version="2.3"))
 
 
 def test_coordinators_of_a_newer_release(connector_cases: Path, tmp_path: Path) -> None:
@@ -238,7 +238,7 @@ def test_connectors_of_a_job_without_keyed_state_or_splits(connector_cases: Path
     path = snapshot_of(connector_cases / "v1_20_5-flink-kafka-consumer")
     jars = unpack(job_pairs.SNAPSHOTS, tmp_path) / "jars"
     old, new = ((jars / f"RevisedSourceToFiles-{side}.jar",) for side in ("old", "new"))
-    check = st.check(path, flink="1.20", jars=old, other_jars=new)
+    check = st.check(path, flink_version="1.20", jars=old, other_jars=new)
     assert ("C1", "unknown") in found(check)
     assert "C9" in {a.rule for a in step(check, "sources").assumptions}
 
@@ -247,24 +247,24 @@ def test_what_is_no_snapshot(tmp_path: Path) -> None:
     """M3."""
     (tmp_path / "_metadata").write_bytes(struct.pack(">ii", 0x4960672D, 1))
     with pytest.raises(st.StatetoolError, match="version 1"):
-        st.check(str(tmp_path), flink="2.3")
+        st.check(str(tmp_path), flink_version="2.3")
     (tmp_path / "_metadata").write_bytes(b"no snapshot")
     with pytest.raises(st.StatetoolError, match="not a"):
-        st.check(str(tmp_path), flink="2.3")
+        st.check(str(tmp_path), flink_version="2.3")
 
 
 @pytest.mark.parametrize(("release", "readable"), [("1.15", True), ("1.16", True), ("1.17", False), ("2.3", False)])
 def test_serializers_of_flink_1_6_and_older(migration_savepoints: Path, release: str, readable: bool) -> None:
     """M4: Flink up to 1.16 reads them."""
     path = str(migration_savepoints / "new-stateful-udf-migration-itcase-flink1.5-savepoint")
-    refused = {f for f in found(st.check(path, flink=release)) if f[1] == "not"}
+    refused = {f for f in found(st.check(path, flink_version=release)) if f[1] == "not"}
     assert refused == (set() if readable else {("K4", "not"), ("E4", "not"), ("K2", "not")})
 
 
 def test_splits_that_are_read_twice_or_never(connector_cases: Path) -> None:
     """C16: on all snapshots of sources, as ``sources check`` says."""
     paths = sorted({str(p.parent) for p in connector_cases.rglob("_metadata") if "-sink" not in str(p)})
-    found_in = {path for path in paths if ("C16", "may_change") in found(st.check(path, flink="2.3"))}
+    found_in = {path for path in paths if ("C16", "may_change") in found(st.check(path, flink_version="2.3"))}
     assert {Path(p).parent.name.partition("-")[2] for p in found_in} == {"kafka-source-inconsistent"}
 
 

@@ -116,7 +116,7 @@ def test_a_run_agrees_with_what_flink_did(version: str, names: tuple[str, ...], 
         check = st.check(
             st.load(str(pairs.old_savepoint(suite, snapshots, release, tmp_path)), uids=uids),
             None if suite.by_jars else st.load(str(pairs.new_savepoint(suite, snapshots, release)), uids=suite.states(new=True)),
-            flink=release, backend="heap" if backend == "hashmap" else "rocksdb", jars=jars, other_jars=other_jars,
+            flink_version=release, backend="heap" if backend == "hashmap" else "rocksdb", jars=jars, other_jars=other_jars,
             run=True, flink_home=home_of(version),
         )  # fmt: skip
         wrong = {}
@@ -260,13 +260,13 @@ def test_an_answer_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_options_of_a_run() -> None:
     with pytest.raises(OptionError, match="--run needs the jar of the new job"):
-        st.check(ZOO, flink="2.3", run=True)
+        st.check(ZOO, flink_version="2.3", run=True)
     with pytest.raises(OptionError, match="sample is an option of a run"):
-        st.check(ZOO, flink="2.3", sample=5)
+        st.check(ZOO, flink_version="2.3", sample=5)
     with pytest.raises(OptionError, match="flink_home is an option of a run"):
-        st.check(ZOO, flink="2.3", flink_home="/opt/flink")
+        st.check(ZOO, flink_version="2.3", flink_home="/opt/flink")
     with pytest.raises(OptionError, match="sample"):
-        st.check(ZOO, flink="2.3", run=True, sample=0)
+        st.check(ZOO, flink_version="2.3", run=True, sample=0)
     done = CliRunner().invoke(cli, ["check", ZOO, "--flink", "2.3", "--run"])
     assert (done.exit_code, "--jar-b FILE" in done.stderr) == (2, True)
     done = CliRunner().invoke(cli, ["check", ZOO, "--flink", "2.3", "--sample", "many"])

@@ -281,7 +281,7 @@ def test_windows_of_sql_are_windows(sql_corpus: Path, monkeypatch: pytest.Monkey
     path = snapshot_of(sql_corpus / "sql_window_tumble")
     assert [a.rule for a in step(st.check(path, path), "windows").assumptions] == ["W3"]
     monkeypatch.setattr(windows, "open_windows", None)
-    assert [a.rule for a in step(st.check(path, flink="2.3"), "windows").assumptions] == ["W3"]
+    assert [a.rule for a in step(st.check(path, flink_version="2.3"), "windows").assumptions] == ["W3"]
 
 
 _SLIDING: Final = OpenWindows(frozenset({12}), frozenset({72, 76, 80}))
@@ -350,19 +350,19 @@ def test_one_operator_of_a_possible_chain_was_rescaled(corpus: Path, tmp_path: P
 def test_chains_of_a_job_that_is_not_known(corpus: Path) -> None:
     """P4: operators of one chain have one max parallelism in a snapshot. With another parallelism, Flink may chain others."""
     path = snapshot_of(corpus / "v2_3_0-rocksdb-canonical")
-    same = st.check(path, flink="2.3")
+    same = st.check(path, flink_version="2.3")
     assert "P4" in {a.rule for a in step(same, "parallelism").assumptions}
     assert "P4" not in {rule for rule, _ in found(same)}
-    assert ("P4", "unknown") in found(st.check(path, flink="2.3", parallelism=2))
+    assert ("P4", "unknown") in found(st.check(path, flink_version="2.3", parallelism=2))
 
 
 def test_older_releases_and_lists_with_wrong_offsets(corpus: Path, tmp_path: Path) -> None:
     """M5, E1."""
-    check = st.check(snapshot_of(corpus / "v1_20_5-hashmap-canonical"), flink="1.17")
+    check = st.check(snapshot_of(corpus / "v1_20_5-hashmap-canonical"), flink_version="1.17")
     assert ("M5", "not") in found(check)
-    assert ("M5", "not") not in found(st.check(snapshot_of(corpus / "v1_17_2-hashmap-canonical"), flink="1.17"))
+    assert ("M5", "not") not in found(st.check(snapshot_of(corpus / "v1_17_2-hashmap-canonical"), flink_version="1.17"))
     lists = str(unpack(HERE / "corpus" / "compressed-lists.tar.xz", tmp_path) / "1.18.1")
-    assert found(st.check(lists, flink="1.20")) == {("E1", "not")}
+    assert found(st.check(lists, flink_version="1.20")) == {("E1", "not")}
 
 
 @pytest.mark.parametrize(
@@ -396,7 +396,7 @@ def test_a_release_that_is_not_known_is_assumed(corpus: Path, tmp_path: Path) ->
     st.drop(path, str(tmp_path / "keyed"), states={o: names for o, names in states.items() if names})
     metadata = step(st.check(path, str(tmp_path / "keyed")), "metadata")
     assert {(a.rule, a.option) for a in metadata.assumptions} == {("M5", "--flink")}
-    assert step(st.check(path, str(tmp_path / "keyed"), flink="1.20"), "metadata").status == "proved"
+    assert step(st.check(path, str(tmp_path / "keyed"), flink_version="1.20"), "metadata").status == "proved"
     jar = tmp_path / "job.jar"
     with zipfile.ZipFile(jar, "w") as file:
         file.writestr("job.properties", "")
@@ -413,7 +413,7 @@ def test_a_savepoint_that_statetool_wrote_does_not_show_the_release_of_the_job(t
         writer = st.SavepointWriter.new().with_operator("a", state, parallelism=1)
         writer.write(old, flink_version="2.3")
         writer.write(new)
-        assert step(st.check(old, new, flink="2.3"), "metadata").status == "proved"
+        assert step(st.check(old, new, flink_version="2.3"), "metadata").status == "proved"
         statuses[name] = step(st.check(old, new), "metadata").status
         writer.write(str(tmp_path / f"{name}-again"))
         assert step(st.check(new, str(tmp_path / f"{name}-again")), "metadata").status == "assumed"
@@ -431,8 +431,8 @@ _CANONICAL: Final = "v2_3_0-hashmap-canonical"
         (_HEAP, _HEAP, {}, "proved"),
         (_HEAP, _CANONICAL, {}, ("K1", "unknown")),
         (_HEAP, _CANONICAL, {"backend": "heap"}, "proved"),
-        (_HEAP, None, {"flink": "2.3"}, "K1"),
-        (_DATABASE, None, {"flink": "2.3"}, "K1"),
+        (_HEAP, None, {"flink_version": "2.3"}, "K1"),
+        (_DATABASE, None, {"flink_version": "2.3"}, "K1"),
         (_DATABASE, _DATABASE, {}, "V4"),
         (_DATABASE, _DATABASE, {"backend": "rocksdb"}, "proved"),
         (_DATABASE, _HEAP, {}, ("K1", "not")),
@@ -463,7 +463,7 @@ def test_a_configuration_and_a_snapshot_may_name_different_backends(corpus: Path
     assert ("K1", "unknown") in found(st.check(database, heap, config=config))
     assert not {k for k in found(st.check(database, database, config=config)) if k[0] == "K1"}
     config.write_text("parallelism.default: 2\n")
-    assert ("K1", "unknown") in found(st.check(database, flink="2.3", config=config))
+    assert ("K1", "unknown") in found(st.check(database, flink_version="2.3", config=config))
 
 
 @pytest.mark.parametrize(
@@ -507,7 +507,9 @@ def test_the_plans_tell_which_rows_are_kept(
 def test_asynchronous_state_is_of_forst_only(jobs_of_more_kinds: Path, corpus: Path) -> None:
     """V3."""
     path = snapshot_of(jobs_of_more_kinds / "v2_3_0-keys-async-forst")
-    kinds = {backend: found(st.check(path, flink="2.3", backend=backend)) for backend in ("heap", "rocksdb", "forst")}
+    kinds = {
+        backend: found(st.check(path, flink_version="2.3", backend=backend)) for backend in ("heap", "rocksdb", "forst")
+    }
     assert ("V3", "not") in kinds["heap"]
     assert ("V3", "not") in kinds["rocksdb"]
     assert not {k for k in kinds["forst"] if k[0] == "V3"}
@@ -517,11 +519,11 @@ def test_asynchronous_state_becomes_state_of_the_other_backends(jobs_of_more_kin
     """V3: by ``convert``, which its remedy names, by ``migrate`` as in a savepoint of the new job, and by ``upgrade`` as of its backend."""
     whole, path = snapshot_of(jobs_of_more_kinds / "v2_3_0-keys-async-forst"), str(tmp_path / "old")
     st.drop(whole, path, [o for o in st.load(whole).inventory.operators if not o.startswith("k-b")])
-    check = st.check(path, flink="2.3", backend="heap")
+    check = st.check(path, flink_version="2.3", backend="heap")
     assert "statetool convert A NEW --state-api v1" in check.operators[0].remedy
     st.convert(path, str(tmp_path / "v1"), state_api="v1")
     assert ("V3", "not") in found(st.check(path, str(tmp_path / "v1"), backend="heap"))
-    assert ("V3", "not") not in found(st.check(str(tmp_path / "v1"), flink="2.3", backend="heap"))
+    assert ("V3", "not") not in found(st.check(str(tmp_path / "v1"), flink_version="2.3", backend="heap"))
     st.migrate(path, str(tmp_path / "migrated"), to=str(tmp_path / "v1"))
     upgraded = st.upgrade(path, str(tmp_path / "upgraded"), flink_version="2.3", backend="rocksdb")
     assert upgraded.ok
@@ -645,11 +647,11 @@ def test_a_compiled_plan_needs_the_nodes_of_its_release(sql_corpus: Path, tmp_pa
     plans = unpack(HERE / "corpus" / "sql-plans.tar.xz", tmp_path)
     path = snapshot_of(sql_corpus / "sql_interval_join")
     new = st.load(path, columns_from_plan=str(next(plans.rglob("sql_interval_join.json"))))
-    check = st.check(path, new, flink="1.20")
+    check = st.check(path, new, flink_version="1.20")
     texts = [f.text for f in step(check, "plans").findings if (f.rule, f.kind) == ("Q4", "not")]
     assert len(texts) == 1
     assert "table-source-scan_2" in texts[0]
-    assert step(st.check(path, new, flink="2.3"), "plans").status == "assumed"
+    assert step(st.check(path, new, flink_version="2.3"), "plans").status == "assumed"
 
 
 _ID: Final = re.compile(r'"([A-Z]\d{1,2})"|"""((?:[A-Z]\d+(?:, | to | and )?)+)')
@@ -674,8 +676,8 @@ def test_the_table_of_rules_is_that_of_the_code() -> None:
 
 
 def test_unknown_options_are_refused(restores: Path) -> None:
-    with pytest.raises(OptionError, match="no option 'flink_version'"):
-        st.check(str(restores / "partly-finished"), flink="2.3", flink_version="1.20")  # type: ignore[call-arg]
+    with pytest.raises(OptionError, match="no option 'flink'"):
+        st.check(str(restores / "partly-finished"), flink_version="2.3", flink="1.20")  # type: ignore[call-arg]
 
 
 def test_a_native_savepoint_without_timers_may_have_lost_them(restores: Path) -> None:

@@ -69,11 +69,11 @@ def test_paimon_needs_no_id(tmp_path: Path) -> None:
 def test_check_says_it(tmp_path: Path) -> None:
     with pytest.warns(UserWarning, match="commits by checkpoint id"):
         low = new(3, *iceberg(17)).write(str(tmp_path / "low"))
-    check = statetool.check(low, flink="1.20")
+    check = statetool.check(low, flink_version="1.20")
     assert not check.ok
     assert [w for w in check.warnings if w.startswith("table: loses: ") and "17" in w]
     fine = new(17, *iceberg(17)).write(str(tmp_path / "fine"))
-    assert statetool.check(fine, flink="1.20").warnings == ()
+    assert statetool.check(fine, flink_version="1.20").warnings == ()
     # State written from scratch, compared with the savepoint of a job that has committed.
     keyed = statetool.bootstrap_keyed_state(pa.table({"k": ["a"], "v": [1]}), key="k", states={"v": statetool.value()})
     made = statetool.SavepointWriter.new().with_operator("accounts", keyed).write(str(tmp_path / "made"))

@@ -103,7 +103,7 @@ def test_verify_says_which_files_are_needed_and_which_are_gone(checkpoint: Path)
 
 
 def test_check_and_report_say_it_too(checkpoint: Path) -> None:
-    (ahead,) = (o for o in statetool.check(load(checkpoint), flink="2.3").operators if o.uid == "ahead")
+    (ahead,) = (o for o in statetool.check(load(checkpoint), flink_version="2.3").operators if o.uid == "ahead")
     assert ahead.verdict == "fully"
     assert any("Needs files that only its state names" in c.reason for c in ahead.causes)
     assert "that only state names" in load(checkpoint).report()._repr_html_()
@@ -142,7 +142,7 @@ def test_state_that_cannot_be_decoded_is_said_and_refuses_clean_up(checkpoint: P
         statetool.orphans(str(checkpoint.parents[1]))
     assert lost.exists()
     assert statetool.orphans(str(checkpoint.parents[1]), ignore_unreadable=True)
-    (ahead,) = (o for o in statetool.check(load(checkpoint), flink="2.3").operators if o.uid == "ahead")
+    (ahead,) = (o for o in statetool.check(load(checkpoint), flink_version="2.3").operators if o.uid == "ahead")
     assert ahead.verdict == "unknown"
     with pytest.warns(UserWarning, match="not copied, and stay needed"):
         statetool.copy(str(checkpoint), str(tmp_path / "copy"))

@@ -60,5 +60,5 @@ def restore_and_read_back(flink: FlinkMachine, work: Path, backend: str) -> None
     found = {row["key"]: row["value"]["$avro"] for row in pairs.rows_of(answer)["s"]}
     assert found == dict(zip(state.key.values, _ROWS, strict=True))
     taken = statetool.load(answer["savepoint"], uids=["s"])
-    assert statetool.check(written, taken, flink=flink.version).verdict == "fully"
+    assert statetool.check(written, taken, flink_version=flink.version).verdict == "fully"
     assert taken.diff(written, operators=["s"]).equal

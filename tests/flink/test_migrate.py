@@ -107,7 +107,7 @@ def migrate_and_restore(flink: FlinkMachine, work: Path, backend: str, migration
     for one in migrations:
         plan = with_choices(plan, one)
     statetool.migrate(old, str(work / "migrated"), plan=plan)
-    assert statetool.check(str(work / "migrated"), new_job, flink=flink.version).verdict == "fully"
+    assert statetool.check(str(work / "migrated"), new_job, flink_version=flink.version).verdict == "fully"
     assert_restores_as(flink, work, backend, work / "migrated", migrations)
 
 
@@ -229,7 +229,7 @@ def test_what_kryo_wrote_for_a_class_becomes_a_pojo_of_the_same_fields(
         assert {row.needs for row in plan.rows} == {"nothing"}, "an enum that Kryo wrote keeps its constants"
         target = tmp_path / f"migrated-{version}"
         statetool.migrate(snapshot, str(target), plan=plan, flink_version=flink.version)
-        assert statetool.check(str(target), new_job, flink=flink.version).verdict == "fully"
+        assert statetool.check(str(target), new_job, flink_version=flink.version).verdict == "fully"
         restored = pairs.rows_of(judge.restore(flink, target, requests, backend=backend, parallelism=1))
         wanted = json.loads(old.with_suffix(old.suffix + ".json").read_text(), object_hook=without_kryo)
         assert restored == wanted

@@ -101,7 +101,7 @@ def test_the_style_colors_only_what_is_ours() -> None:
 
 def test_states_with_the_same_finding_share_one(corpus: Path) -> None:
     """A class that Kryo writes is one finding, however many states have it."""
-    check = st.check(str(corpus / "v1_20_5-rocksdb-canonical" / "snapshot"), flink="2.3.0")
+    check = st.check(str(corpus / "v1_20_5-rocksdb-canonical" / "snapshot"), flink_version="2.3.0")
     found = [f for f in check_findings(check).findings if "Kryo 2" in f.what]
     assert len({f.what for f in found}) == len(found) > 4
     (uuids,) = [f for f in found if "UUID" in f.what]

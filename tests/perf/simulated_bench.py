@@ -75,7 +75,7 @@ def read_key() -> Callable[[], object]:
 
 def check() -> Callable[[], object]:
     """Check the restore with another release of Flink."""
-    return lambda: statetool.check(_URI, flink="2.3")
+    return lambda: statetool.check(_URI, flink_version="2.3")
 
 
 def estimate() -> Callable[[], object]:

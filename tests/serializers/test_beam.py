@@ -264,13 +264,13 @@ def test_coders_with_cycles_are_compared() -> None:
 
 
 def test_a_pipeline_restores_from_its_own_savepoints(savepoints: Path) -> None:
-    check = statetool.check(*(str(savepoints / backend) for backend in BACKENDS), flink="1.16")
+    check = statetool.check(*(str(savepoints / backend) for backend in BACKENDS), flink_version="1.16")
     assert check.verdict == "fully"
     assert check.ok
 
 
 def test_flink_1_17_does_not_read_the_snapshots_of_older_runners(savepoints: Path) -> None:
-    check = statetool.check(str(savepoints / "rocksdb"), flink="1.17")
+    check = statetool.check(str(savepoints / "rocksdb"), flink_version="1.17")
     assert check.verdict == "not"
     assert "cannot read CoderTypeSerializer$LegacySnapshot" in str(check.operators)
 

@@ -44,7 +44,7 @@ READS: dict[str, Callable[[statetool.Savepoint, Path], object]] = {
     "verify --deep": lambda s, _: statetool.verify(s, deep=True),
     "stats": lambda s, _: s.stats(),
     "report": lambda s, work: s.report(str(work / "report.html")),
-    "check": lambda s, _: statetool.check(s, flink="2.3"),
+    "check": lambda s, _: statetool.check(s, flink_version="2.3"),
 }
 
 

@@ -129,7 +129,7 @@ def test_the_error_names_the_option_for_files_that_are_not_there(store: str, cor
     assert code in (0, 1)
     assert "cannot access" not in text
     # Flink reads the files in the store. Without access to it, that they exist there is assumed.
-    files = next(s for s in statetool.check(str(snapshot), flink="2.3.0").steps if s.step == "files")
+    files = next(s for s in statetool.check(str(snapshot), flink_version="2.3.0").steps if s.step == "files")
     assert any(a.rule == "M8" and f"{store}/job/shared" in a.text for a in files.assumptions)
 
 

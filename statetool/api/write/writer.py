@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from statetool.api.comparison import Comparison
 from statetool.api.execution import Execution
-from statetool.api.operator import Access, Operator, Transformation
+from statetool.api.operator import Operator, Transformation
+from statetool.api.operator_tables import Access
 from statetool.api.savepoint import Savepoint
 from statetool.api.write.bootstrap import KeyedState, OperatorState, session_of
 from statetool.errors import OptionError, UnknownNameError, several, suggest, warn
@@ -219,7 +220,21 @@ class SavepointWriter:
         allow_missing: bool = False,
         allow_empty: bool = False,
     ) -> SavepointWriter:
-        """Remove all states, timers and windows of an operator except those of some keys; parameters as for :func:`statetool.keep`."""
+        """Remove all states, timers and windows of an operator except those of some keys.
+
+        Parameters
+        ----------
+        uid
+            The operator.
+        keys
+            Keys as plain values, as for :meth:`Operator.keyed_state`.
+        where
+            Instead of keys, a SQL condition on the columns of ``keyed_state``, as for :func:`statetool.erase`.
+        allow_missing
+            Go on without keys that the operator does not have, or if no key fulfills the condition.
+        allow_empty
+            Leave operators without any key, if they have none of the keys. Otherwise this is an error (:class:`MissingKeyError`).
+        """
         allowed = Allowed(missing=allow_missing, empty=allow_empty)
         return self._filtered(uid, KeyChoice.of(keys, where, keep=True), allowed)
 
@@ -454,7 +469,7 @@ class SavepointWriter:
         Raises
         ------
         TargetExistsError, OptionError, UnknownNameError, UnsupportedError, EncodeError
-            As for :meth:`write`.
+            :meth:`write` would raise the same error.
         """
         if self.base is None:
             raise OptionError("preview() needs a base savepoint", hint="call write() instead")

@@ -102,7 +102,7 @@ class Tools:
         path, other: as returned by list_snapshots.
         """
         second = None if other is None else self._root.open(other)
-        verdict = statetool.check(self._root.open(path), second, flink=flink)
+        verdict = statetool.check(self._root.open(path), second, flink_version=flink)
         return _plain(verdict.record() | {"ok": verdict.ok})
 
 

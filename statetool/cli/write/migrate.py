@@ -197,7 +197,7 @@ def _run(
     output = options.output
     rows: list[StepRow] = []
     checked: Check | None = None
-    check_new = partial(statetool.check, flink=given.flink_version, other_jars=of.jar_b)
+    check_new = partial(statetool.check, flink_version=given.flink_version, other_jars=of.jar_b)
     migrated: set[tuple[str, str]] = set()
 
     def show(plan: MigrationPlan) -> None:

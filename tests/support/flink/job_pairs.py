@@ -392,7 +392,7 @@ def check(snapshots: Path, row: Outcome, known: str) -> Check:
     return st.check(
         load(stored(snapshots, "old", pair, row.written_by, row.backend)),
         load(stored(snapshots, "new", pair, row.release, row.backend)) if has_new else None,
-        flink=row.release,
+        flink_version=row.release,
         backend="heap" if row.backend == "hashmap" else "rocksdb",
         jars=() if known == "jar" else (old,),
         other_jars=(new,),
