@@ -11,11 +11,10 @@ import pytest
 
 import statetool as st
 from statetool.api.load import inventory_of
-from statetool.compatibility.backends import Backend
-from statetool.compatibility.states import Job, verdict_of
+from statetool.compatibility.states import Backend, Job, verdict_of
 from statetool.compatibility.steps.keyed_state import _in_forst
 from statetool.compatibility.verdicts import Level, Resolution
-from statetool.formats.metadata.handles import ByteStreamHandle
+from statetool.formats.metadata.handles import ByteStreamHandle, KeyGroupsHandle
 from statetool.formats.metadata.model import MasterState
 from tests.compatibility.test_steps import found, job_graph, snapshot_of, step
 from tests.support.connectors.lake_cases import PACKED
@@ -162,7 +161,7 @@ def test_raw_state_that_only_the_operator_reads(corpus: Path, tmp_path: Path) ->
     st.copy(snapshot_of(corpus / "v2_3_0-rocksdb-heap-timers"), str(path))
     patient = Patient.of(path, tmp_path / "snapshot")
     handle = next(s for s in patient.operator("timers").subtasks if s.index == 0).raw_keyed
-    assert handle is not None
+    assert isinstance(handle, KeyGroupsHandle)
     offsets = tuple(8 * i for i, _ in enumerate(handle.offsets))
     own = replace(handle, offsets=offsets, stream=ByteStreamHandle(name="own", data=b"\x07own" * 400))
     patient.change_subtask("timers", 0, lambda s: replace(s, raw_keyed=own))
