@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,13 +11,13 @@ import pytest
 
 import statetool as st
 from statetool.api.load import inventory_of
-from statetool.compatibility.backends import Backend
-from statetool.compatibility.states import Job, verdict_of
+from statetool.compatibility.states import Backend, Job, verdict_of
 from statetool.compatibility.steps.keyed_state import _in_forst
 from statetool.compatibility.verdicts import Level, Resolution
-from statetool.formats.metadata.handles import ByteStreamHandle
+from statetool.formats.metadata.handles import ByteStreamHandle, KeyGroupsHandle
 from statetool.formats.metadata.model import MasterState
 from tests.compatibility.test_steps import found, job_graph, snapshot_of, step
+from tests.support.connectors.lake_cases import PACKED
 from tests.support.corpora.archives import HERE, unpack
 from tests.support.failures.damage import Patient
 from tests.support.flink import job_pairs
@@ -160,7 +161,7 @@ def test_raw_state_that_only_the_operator_reads(corpus: Path, tmp_path: Path) ->
     st.copy(snapshot_of(corpus / "v2_3_0-rocksdb-heap-timers"), str(path))
     patient = Patient.of(path, tmp_path / "snapshot")
     handle = next(s for s in patient.operator("timers").subtasks if s.index == 0).raw_keyed
-    assert handle is not None
+    assert isinstance(handle, KeyGroupsHandle)
     offsets = tuple(8 * i for i, _ in enumerate(handle.offsets))
     own = replace(handle, offsets=offsets, stream=ByteStreamHandle(name="own", data=b"\x07own" * 400))
     patient.change_subtask("timers", 0, lambda s: replace(s, raw_keyed=own))
@@ -277,3 +278,41 @@ def test_hooks_on_the_jobmanager(corpus: Path, tmp_path: Path) -> None:
     hooked = str(patient.folder)
     assert ("O10", "unknown") in found(st.check(hooked, str(path)))
     assert "O10" not in {rule for rule, _ in found(st.check(hooked, hooked))}
+
+
+def test_an_operator_that_is_new_in_a_chain_has_the_default_max_parallelism(restores: Path, tmp_path: Path) -> None:
+    """P5: Flink 2.3.0 and 1.20.5 fail, as the backend gets key groups that it does not have."""
+    old, new = (str(restores / n) for n in ("partly-finished", "one-more-chained-operator"))
+    assert "P5" not in {rule for rule, _ in found(st.check(old, new))}
+    st.rescale(old, str(tmp_path / "rescaled"), 256)
+    rescaled = str(tmp_path / "rescaled")
+    assert ("P5", "unknown") in found(st.check(rescaled, new))
+    assert "P5" not in {rule for rule, _ in found(st.check(rescaled, new, max_parallelism=256))}
+    # B has the max parallelism of the snapshot, and the job runs with a parallelism that has another default.
+    assert ("P5", "unknown") in found(st.check(old, new, parallelism=100))
+    ids = {o.uid: o.operator_id for o in st.load(new).operators.values()}
+    apart = job_graph(tmp_path / "apart.json", *((i, 2, f"{uid}<br/>", ()) for uid, i in ids.items()))
+    assert "P5" not in {rule for rule, _ in found(st.check(old, new, parallelism=100, graph=apart))}
+
+
+@pytest.mark.parametrize(("state", "gone"), [("order", "Order"), ("by-color", "Color")])
+def test_a_state_whose_class_is_gone_too(corpus: Path, public_jar: Path, tmp_path: Path, state: str, gone: str) -> None:
+    """E5: Flink 1.20.5 and 2.3.0 fail with ``Could not find class``, although the new job does not register the state."""
+    old, new, jar = snapshot_of(corpus / "v2_3_0-hashmap-canonical"), str(tmp_path / "new"), tmp_path / "new.jar"
+    st.drop(old, new, states={"orders": [state]})
+    with zipfile.ZipFile(public_jar) as whole, zipfile.ZipFile(jar, "w") as less:
+        for name in whole.namelist():
+            if not name.endswith(f"${gone}.class"):
+                less.writestr(name, whole.read(name))
+    for other, kinds in ((jar, {"not", "loses"}), (public_jar, {"loses"})):
+        check = st.check(old, new, jars=[public_jar], other_jars=[other])
+        assert {f.kind for s in check.steps for f in s.findings if f.state == state} == kinds
+
+
+def test_commits_with_a_lower_checkpoint_id(tmp_path: Path) -> None:
+    """X10: Iceberg drops commits of ids that its table has."""
+    case = unpack(PACKED, tmp_path / "lakes") / "iceberg-1.10.0"
+    patient = Patient.of(case / "snapshot", tmp_path / "low")
+    assert "X10" not in {rule for rule, _ in found(st.check(str(patient.folder), flink="1.20"))}
+    patient.write(replace(patient.metadata, checkpoint_id=1))
+    assert ("X10", "loses") in found(st.check(str(patient.folder), flink="1.20"))

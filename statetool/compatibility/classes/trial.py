@@ -81,6 +81,10 @@ class _Trial:
         return combine(found)
 
 
+#: Serializers whose snapshots name a class that Flink loads when it reads a header.
+_NAMED: Final = (PojoSerializer, EnumSerializer)
+
+
 @dataclass(frozen=True, slots=True)
 class _Reader:
     """Serializers of one part of the entries of a state: of the old job, and of the new one, and how the part is framed."""
@@ -197,6 +201,18 @@ class NewClasses:
     def is_gone(self, name: str) -> bool:
         """Return True if the new job lacks a class that the jar of the old one has."""
         return not has_class(self.new, name) and self.old.source is not None and has_class(self.old, name)
+
+    def resolve_header(self, serializers: Iterable[Serializer]) -> Resolution:
+        """Return the resolution of the serializers of a state that the new job does not register: Flink creates them from the header all the same."""
+        parts = (part for s in serializers for part in _described_parts(s))
+        names = (
+            p.pojo_class if isinstance(p, PojoSerializer) else p.enum_class for p in parts if isinstance(p, _NAMED)
+        )
+        gone = next((name for name in names if self.is_gone(name)), None)
+        if gone is None:
+            return Resolution(Level.AS_IS)
+        text = f"The new job does not have the class {gone}, and Flink reads the serializers of all states: it fails, although the state is not registered."
+        return Resolution.because(Level.INCOMPATIBLE, text, f"Keep {gone} in the job's jar, or drop the state.")
 
     def resolutions(self, old: OperatorInventory) -> dict[tuple[Scope, str], Resolution]:
         """Return the resolutions of an operator's states, by scope and name. The key has the name ``""``.

@@ -183,6 +183,36 @@ def _possible_chains(restore: Restore) -> list[list[OperatorInventory]]:
     return list(groups.values())
 
 
+def _added_to_chains(restore: Restore) -> Iterator[Result]:
+    """P5: an operator that is new in a chain has the default max parallelism, and Flink takes it for the whole chain."""
+    if not restore.has_snapshot or restore.options.set_max_parallelism is not None:
+        return
+    for pair in restore.pairs:
+        old, new = pair.old.state, pair.new
+        if new is None or not any(s.managed_keyed is not None for s in old.subtasks):
+            continue
+        parallelism = restore.parallelism_of(pair) or new.state.parallelism
+        default = default_max_parallelism(parallelism)
+        is_set = new.state.max_parallelism == old.max_parallelism and restore.options.parallelism is None
+        added = [o for o in restore.added if _may_be_chained(restore, o, new)]
+        if default != old.max_parallelism and not is_set and added:
+            text = (
+                f"{describe_operators([str(o.label) for o in added])} may be new in the chain of this operator. With parallelism {parallelism}, the"
+                f" default max parallelism is {default}, the snapshot has {old.max_parallelism}: unless the job sets it, Flink takes {default} for"
+                " the whole chain, and fails or does not find keys."
+            )
+            text = f"{text[0].upper()}{text[1:]}"
+            yield is_unknown("P5", text, f"Set max parallelism {old.max_parallelism} in the job.", pair.old)
+
+
+def _may_be_chained(restore: Restore, operator: OperatorInventory, other: OperatorInventory) -> bool:
+    graph = restore.options.graph
+    if graph is None:
+        return operator.state.parallelism == other.state.parallelism
+    vertices = graph.vertex_of(operator), graph.vertex_of(other)
+    return None in vertices or vertices[0] == vertices[1]
+
+
 def _lists(restore: Restore) -> Iterator[Result]:
     """P6: elements of list states are dealt out evenly when the parallelism changes (``RoundRobinOperatorStateRepartitioner``)."""
     changed = [
@@ -198,5 +228,5 @@ STEP: Final = Step(
     title="Parallelism and key groups",
     follows="Checkpoints, StateAssignmentOperation, KeyGroupRangeAssignment",
     irrelevant=is_always_relevant,
-    checks=(per_pair(_limits), guarded(check_max_parallelism), _given, _in_chains, _lists),
+    checks=(per_pair(_limits), guarded(check_max_parallelism), _given, _in_chains, guarded(_added_to_chains), _lists),
 )
