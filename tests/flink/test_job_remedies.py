@@ -31,9 +31,4 @@ def test_flink_restores_what_the_printed_commands_write(version: str, tmp_path: 
     ]
     found = [row for row, _ in job_remedies.run(snapshots, tmp_path, rows, [version], simple=True)]
     assert len(found) == len(SAMPLE) * len(job_remedies.KNOWN)
-    assert found == [
-        r
-        for row in rows
-        for r in job_remedies.table()
-        if (r.pair, r.written_by, r.release) == (row.pair, release, release)
-    ]
+    assert set(found) == {r for r in job_remedies.table() if r.pair in SAMPLE and r.written_by == r.release == release}

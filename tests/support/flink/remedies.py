@@ -25,6 +25,13 @@ MENDED: Final = ("same", "kept", "converted", "restored", "empty")
 ACROSS: Final = ("classes", "changed-classes", "java-serialized", "kryo-with-avro")
 
 
+#: Pairs whose command asks for what only the user knows: the old name or the value of a field.
+ASKED: Final = {
+    "tuple-swapped-changed", "pojo-to-tuple", "sql-row-longer-text", "sql-row-added", "sql-row-removed", "sql-row-swapped", "sql-row-widened",
+    "sql-row-retyped", "sql-row-in-list-added", "sql-row-in-map-added", "avro-added-without-default", "avro-class-Undefaulted",
+}  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remedied:
     """A refused pair after the printed commands.
