@@ -18,8 +18,8 @@ from statetool.compatibility.record_types import has_same_streams
 from statetool.compatibility.restore import Pair, Restore
 from statetool.compatibility.rules.serializers import switch_ttl
 from statetool.compatibility.states import another_kind, verdict_of
-from statetool.compatibility.steps.step import Result, StateFound, fails_later, is_unknown, loses, may_change, note
-from statetool.compatibility.verdicts import Level, Remedy, Resolution
+from statetool.compatibility.steps.step import Result, StateFound, is_unknown, loses, may_change, note
+from statetool.compatibility.verdicts import CheckWarning, Level, Remedy, Resolution, migration_remedy
 from statetool.formats.state_meta import StateMetaInfo
 from statetool.serializers.core.base import Serializer, all_parts
 from statetool.serializers.runtime import TtlSerializer
@@ -319,7 +319,11 @@ def _other_types(
     if resolution is None or resolution.level not in (Level.AS_IS, Level.INCOMPATIBLE):
         yield is_unknown(rule, text, _ASK, pair.old)
     elif resolution.level == Level.INCOMPATIBLE and _is_of_trigger(meta):
-        yield fails_later(rule, f"{text} Flink refuses when a trigger of a window asks for the state.", None, pair.old)
+        text = f"{text} Flink refuses when a trigger of a window asks for the state."
+        remedy = migration_remedy("Write a copy of the snapshot with the new type.")
+        warning = CheckWarning(kind="later", message=text, remedy=remedy)
+        later = Resolution.because(Level.AS_IS, text, remedy, warning)
+        yield StateFound(rule=rule, operator=pair.old, verdict=verdict_of(meta.name, later))
     elif resolution.level == Level.INCOMPATIBLE:
         yield StateFound(rule=rule, operator=pair.old, verdict=verdict_of(meta.name, resolution))
 

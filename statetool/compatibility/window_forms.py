@@ -46,6 +46,13 @@ _CLOSE: Final = Remedy(
     "Let the old job close its windows before the snapshot, or give the new window operator another uid."
 )
 
+#: Such an operator has max parallelism 1, and with it its chain.
+_WHOLE: Final = Remedy(
+    "Let the old job close its windows before the snapshot, and give the new window operator another uid. With a savepoint of the new job (B),"
+    " check names what to leave out and to rescale.",
+    is_final=True,
+)
+
 
 def resolve_windows(
     pair: Pair, before: tuple[FlinkCall, ...], after: tuple[FlinkCall, ...], old: TypeContext, new: TypeContext
@@ -61,7 +68,7 @@ def resolve_windows(
     if was.is_global and now.is_global is False:
         return _refused("The global windows, or those that count, became windows of time.")
     if not was.is_all and now.is_all and _key_type(pair.old) != "Byte":
-        return _refused("The windows became windows of the whole stream, without the key.")
+        return _refused("The windows became windows of the whole stream, without the key.", _WHOLE)
     if was.evicts is None or now.evicts is None or was.is_all != now.is_all or was.is_global != now.is_global:
         return None
     if was.evicts != now.evicts:

@@ -412,6 +412,8 @@ class Compiler:
         if field.name == _class_field(new) and source == _class_field(old):
             return self._classes(old, new, source)
         convert = self._any(old.field(source, before[source]), new.field(field.name, field.type), field_path)
+        if isinstance(new.serializer, PojoSerializer) and field.name in new.serializer.primitives:
+            return lambda fields, n: _checked_primitives(convert(fields[source]))
         return lambda fields, n: convert(fields[source])
 
     def _added(self, field: Field, old: TypeAtPath, new: TypeAtPath, field_path: str) -> _Make:
@@ -456,6 +458,12 @@ class Compiler:
         assert isinstance(new.serializer, PojoSerializer)
         convert = constants_of({old.serializer.pojo_class: new.serializer.pojo_class})
         return lambda fields, n: convert(fields[source])
+
+
+def _checked_primitives(array: pa.Array) -> pa.Array:
+    if array.null_count:
+        raise EncodeError("a null for a primitive field")
+    return array
 
 
 def check_distinct(counts: npt.NDArray[np.int64], keys: pa.Array) -> None:

@@ -106,7 +106,10 @@ def _no_more_stored(part: PojoSerializer, new: TypeContext) -> Iterator[Resoluti
     kept = [n for n, _ in part.fields if n not in stored and new.source.has_field(part.pojo_class, n)]
     if kept:
         text = f"The class {part.pojo_class} still has {', '.join(kept)}, and Flink does not store it any more (transient or static): it refuses to restore."
-        yield Resolution.because(Level.INCOMPATIBLE, text, f"Remove {', '.join(kept)} from the class, or rename it.")
+        remedy = migration_remedy(
+            "Or write a copy of the snapshot without it.", f"Remove {', '.join(kept)} from the class, or rename it."
+        )
+        yield Resolution.because(Level.INCOMPATIBLE, text, remedy)
 
 
 def _record(part: PojoSerializer, new: TypeContext) -> Iterator[Resolution]:

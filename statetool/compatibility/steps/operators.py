@@ -150,26 +150,28 @@ def _gone(restore: Restore, old: OperatorInventory, text: str) -> Found:
     if restore.options.skips_state:
         text = f"{text}: with --allowNonRestoredState, its {amount} of state are lost."
         return loses("O2", text, "If its state is needed, give it the uid of the new job (statetool uid).", old)
-    renamed = _same_function(restore, old.uid)
-    text_of_name = (
-        f"The new job gives its function the uid {renamed}: rename the operator."
-        if renamed
-        else "If the operator has another uid in the new job, rename it (statetool uid)."
-    )
-    command = ("uid", A, NEW, f"{old.label}={renamed}") if renamed else ("drop", A, NEW, "--uid", str(old.label))
-    remedy = Remedy(f"{text_of_name} If its state is not needed, drop it.", command)
+    renamed = _new_uids(restore, old.uid)
+    if len(renamed) == 1 and renamed[0]:
+        rename = f"The new job gives its function the uid {renamed[0]}: rename the operator."
+    else:
+        rename = "If the operator has another uid in the new job, rename it (statetool uid)."
+    # Which of several it is, only the user knows.
+    new_uid = (renamed[0] if len(renamed) == 1 else "") or "NEW_UID"
+    command = ("uid", A, NEW, f"{old.label}={new_uid}") if renamed else ("drop", A, NEW, "--uid", str(old.label))
+    remedy = Remedy(f"{rename} If its state is not needed, drop it.", command)
     return refuses("O1", f"{text}: no operator restores its {amount} of state, and Flink refuses.", remedy, old)
 
 
-def _same_function(restore: Restore, uid: str) -> str:
-    """Return the only uid of the new job's code that the old code does not give and that has the same function; empty if there is none."""
+def _new_uids(restore: Restore, uid: str) -> list[str]:
+    """Return the uids that only the new job gives to the function of a uid; ``""`` instead if code does not show which functions have new uids."""
     assert restore.job.classes is not None
-    sources = [t.source for t in (restore.job.classes.old, restore.job.classes.new) if t.source is not None]
-    before, after = (functions_of_uids(s.flink_calls()) for s in sources)
-    function = before.get(uid)
-    found = [n for n, of in after.items() if of and of == function and n not in before]
-    others = [n for n, of in before.items() if of == function and n not in after]
-    return found[0] if len(found) == len(others) == 1 else ""
+    calls = [t.source.flink_calls() for t in (restore.job.classes.old, restore.job.classes.new) if t.source is not None]
+    given = [given_uids(c)[0] for c in calls]
+    before, after = map(functions_of_uids, calls)
+    fresh = sorted(given[1] - given[0])
+    if not before.get(uid) or not all(after.get(n) for n in fresh):
+        return [""] if fresh else []
+    return [n for n in fresh if after[n] == before[uid]]
 
 
 def _by_hash(restore: Restore) -> Iterator[Result]:

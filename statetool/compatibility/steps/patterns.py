@@ -12,7 +12,7 @@ from statetool.compatibility.classes.job_classes import strings_in_jars
 from statetool.compatibility.restore import Pair, Restore
 from statetool.compatibility.step_verdicts import Assumption
 from statetool.compatibility.steps.step import Result, Step, fails_later, is_unknown, may_change, per_pair
-from statetool.compatibility.verdicts import Remedy
+from statetool.compatibility.verdicts import NEW, A, Remedy
 from statetool.serializers.core.base import all_parts
 from statetool.serializers.sql.rowdata import RowDataSerializer
 from statetool.snapshot.operator import OperatorInventory
@@ -85,13 +85,13 @@ def _names(restore: Restore, pair: Pair) -> Iterator[Result]:
         return
     if shown and not names & shown:
         text = f"Partial matches wait for {_shown(missing)}, and those of the new job for {_shown(shown)}: the next event of such a key fails the job (does not exist in the NFA)."
-        yield fails_later("W7", text, _DROP, old)
+        yield fails_later("W7", text, _drop(old), old)
         return
     jars = () if _is_sql(old) else restore.new_jars
     in_jars = _in_jars(restore, jars, missing) if jars else set()
     if jars and (gone := missing - in_jars):
         text = f"Partial matches wait for {_shown(gone)}, which no pattern in the jar of the new job has: unless the job computes the name, the next event of such a key fails the job (does not exist in the NFA)."
-        yield fails_later("W7", text, _DROP, old)
+        yield fails_later("W7", text, _drop(old), old)
     elif in_jars:
         # The text may be another one than a name of this pattern.
         text = f"the pattern of {old.label.display} has the names {_shown(in_jars)}, which the jar of the new job contains as texts"
@@ -100,6 +100,11 @@ def _names(restore: Restore, pair: Pair) -> Iterator[Result]:
         ask = "" if _is_sql(old) else "Pass the jar of the new job with --jar-b. "
         text = f"Partial matches wait for {_shown(missing)}. If the pattern of the new job lacks one of these names, the next event of such a key fails the job."
         yield is_unknown("W7", text, Remedy(f"{ask}{_DROP.text}"), old)
+
+
+def _drop(old: OperatorInventory) -> Remedy:
+    text = f"{_DROP.text} If no partial match is needed, drop the operator: it then starts empty."
+    return Remedy(text, ("drop", A, NEW, "--uid", str(old.label)))
 
 
 def _in_jars(restore: Restore, jars: tuple[str, ...], names: set[str]) -> set[str]:

@@ -15,6 +15,7 @@ from statetool.compatibility.restore import Pair, Restore
 from statetool.compatibility.states import verdict_of
 from statetool.compatibility.step_verdicts import Assumption
 from statetool.compatibility.steps.step import (
+    Found,
     Result,
     StateFound,
     Step,
@@ -113,7 +114,10 @@ def _declared(restore: Restore, pair: Pair) -> Iterator[Result]:
         return
     changed = changed or "its calls are the same, and a function has other types"
     if resolution is not None and resolution.level == Level.INCOMPATIBLE:
-        yield StateFound(rule="W4", operator=pair.old, verdict=verdict_of(CONTENTS, resolution))
+        if all(c.remedy is not None and c.remedy.migrates for c in resolution.causes):
+            yield StateFound(rule="W4", operator=pair.old, verdict=verdict_of(CONTENTS, resolution))
+        else:  # The windows themselves or the keys changed, so timers, too.
+            yield Found(rule="W4", resolution=resolution.inside(CONTENTS), operator=pair.old)
     elif resolution is not None and resolution.level == Level.AS_IS:
         text = f"The code that declares windows changed ({changed}). Timers and contents of open windows are those of the old code."
         yield may_change("W4", text, "Let the old job close its windows before the snapshot.", pair.old)
