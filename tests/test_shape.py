@@ -52,11 +52,9 @@ PROCESS_STATE: Final[Mapping[str, str]] = {
     "operations.cluster.deadlines.COMMAND": "one_deadline owns it, around a command",
     "cli.progress._COMMAND": "progress owns it, around a command",
     # Resources of the machine, shared by all snapshots
-    "io.files._REQUESTED": "number of requests in flight",
     "io.files.BYTES_READ": "counter of requested bytes",
     "io.open_files._FILES": "keeping_open owns it: files that readers have open",
-    "io.small_files._ANSWERS": "responses of object stores, up to a size and an age; opening a snapshot drops them",
-    "formats.stream._BUDGET": "bytes of responses that may wait",
+    "io.requests.REQUESTS": "limits of requests to servers, and responses up to a size and an age; a snapshot sees none from before its opening",
     "formats.rocksdb.database._OPEN": "up to two databases with open files",
     "formats.rocksdb.database._BEGUN": "parsed files of databases that are about to be opened, up to a number of files",
     "java.classes.class_path._MAPPED": "jars in memory, as long as a class path uses them",
