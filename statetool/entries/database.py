@@ -31,7 +31,7 @@ from statetool.formats.metadata.handles import IncrementalHandle, StreamHandle
 from statetool.formats.rocksdb.files import DatabaseFiles
 from statetool.formats.stream import Stream, begin
 from statetool.io.cursor import Cursor
-from statetool.io.files import is_busy
+from statetool.io.requests import is_busy
 from statetool.types.declared import TypeContext
 
 if TYPE_CHECKING:

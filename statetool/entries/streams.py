@@ -30,9 +30,9 @@ from statetool.errors import FormatError, StatetoolError
 from statetool.formats.keyed.header import KeyedHeader, read_keyed_header
 from statetool.formats.keyed.ranges import KeyGroupRange, adjacent, batches_of, even_batches_of, offset_ranges
 from statetool.formats.metadata.handles import KeyGroupsHandle
-from statetool.formats.stream import AHEAD_BYTES, OpenStream, ReadAhead, Stream, begin, first_requests
+from statetool.formats.stream import OpenStream, ReadAhead, Stream, begin, first_requests
 from statetool.io.cursor import Cursor
-from statetool.io.files import is_busy
+from statetool.io.requests import AHEAD_BYTES, is_busy
 
 if TYPE_CHECKING:
     from statetool.formats.keyed.entries import EntryBatch

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -10,14 +9,13 @@ from itertools import islice
 from typing import Final, TypeAlias
 
 from statetool.errors import FormatError, SnapshotNotFoundError
-from statetool.io import small_files
+from statetool.io import requests
 from statetool.io.deletion import check_deletion, noticing_deletion
-from statetool.io.files import BYTES_READ, RequestedRange, is_busy, is_local, read_range, read_ranges, size_of
+from statetool.io.files import BYTES_READ, is_local, read_range, read_ranges, size_of
 from statetool.io.open_files import close_file, open_file
-from statetool.io.threads import after_fork
+from statetool.io.requests import REQUESTS, Opening, Range, RequestedRange, is_busy, new_opening
 
-#: Bytes that all readers of a process request before they are needed, and bytes of one request. Requests of 4 to 8 MiB cost least.
-AHEAD_BYTES: Final = 64 << 20
+#: Bytes of one request. Requests of 4 to 8 MiB cost least.
 _REQUEST_BYTES: Final = 4 << 20
 #: Requests of a large stream that are made while an earlier one is read.
 _FIRST_REQUESTS: Final = 4
@@ -31,7 +29,7 @@ class Stream:
 
     ``file`` names it in messages (the metadata file for inline bytes); ``start`` is the offset of its first byte there.
     ``metadata_file`` is that of the snapshot, empty if there is none. If that file is gone, the snapshot was deleted.
-    ``file_bytes`` is the size of the file if it is known.
+    ``file_bytes`` is the size of the file if it is known. ``opening`` is that of the snapshot, for responses of servers.
     """
 
     file: str
@@ -40,6 +38,7 @@ class Stream:
     inline: bytes | None = None
     metadata_file: str = field(default="", compare=False)
     file_bytes: int | None = field(default=None, compare=False)
+    opening: Opening = field(default_factory=new_opening, compare=False)
 
     @property
     def is_far(self) -> bool:
@@ -49,7 +48,7 @@ class Stream:
     @property
     def is_small(self) -> bool:
         """Whether one request fetches its file from the start to the stream's end."""
-        return self.start + self.size_bytes <= small_files.WHOLE_BYTES
+        return self.start + self.size_bytes <= requests.WHOLE_BYTES
 
     def open(self, ahead: ReadAhead | None = None) -> OpenStream:
         """Open the stream for reading at any offset.
@@ -61,9 +60,11 @@ class Stream:
         """
         return OpenStream(self, ahead)
 
-    def kept_range(self, offset: int, length: int) -> small_files.Range:
+    def kept_range(self, offset: int, length: int) -> Range:
         """Return the range of a remote file to request for a range of the stream: the whole file if it is small."""
-        return (self.file, 0, small_files.WHOLE_BYTES) if self.is_small else (self.file, self.start + offset, length)
+        if self.is_small:
+            return requests.whole_file(self.file, self.opening)
+        return Range(self.file, self.start + offset, length, self.opening)
 
     def file_size(self) -> int:
         """Return the size of its file.
@@ -74,7 +75,7 @@ class Stream:
             The file does not exist.
         """
         with noticing_deletion(self.metadata_file):
-            return small_files.whole_size(self.file) if self.is_far else size_of(self.file)
+            return requests.whole_size(self.file, self.opening) if self.is_far else size_of(self.file)
 
 
 #: A stream, and offset and length of a range in it.
@@ -88,13 +89,13 @@ def prefetch(parts: Iterable[Part]) -> None:
         for stream, offset, length in _far(parts)
     }
     if len(expected) > 1:
-        small_files.prefetch(expected)
+        requests.prefetch(expected)
 
 
 def begin(parts: Iterable[Part]) -> bool:
     """Request what :func:`prefetch` fetches without waiting for it, and return True if all of it has arrived."""
     ranges = [stream.kept_range(offset, length) for stream, offset, length in _far(parts)]
-    return small_files.begin(ranges)
+    return requests.begin(ranges)
 
 
 def tail_range(size_bytes: int) -> tuple[int, int]:
@@ -218,14 +219,14 @@ class OpenStream:
             return self.read_at(offset, length)
         BYTES_READ.total += length
         with noticing_deletion(s.metadata_file):
-            return _checked(s, small_files.read_kept(*s.kept_range(offset, length)), s.start + offset, length)
+            return _checked(s, requests.read_kept(s.kept_range(offset, length)), s.start + offset, length)
 
     def _far(self, at: int, length: int) -> memoryview:
         s = self.stream
         if not length:
             return memoryview(b"")
         if s.is_small:
-            return _checked(s, memoryview(small_files.read_start(s.file))[at : at + length], at, length)
+            return _checked(s, memoryview(requests.read_start(s.file, s.opening))[at : at + length], at, length)
         if self._ahead is not None:
             return _checked(s, self._ahead.read(at, length), at, length)
         return _checked(s, read_range(s.file, at, length), at, length)
@@ -243,35 +244,6 @@ def _requests(ranges: Iterable[tuple[int, int]], most_bytes: int) -> Iterator[tu
 
 
 @dataclass(slots=True)
-class _Budget:
-    """Bytes that may be requested before they are needed."""
-
-    left: int = AHEAD_BYTES
-    lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def take(self, size_bytes: int) -> bool:
-        """Reserve bytes, and return False if there are not enough."""
-        with self.lock:
-            if size_bytes > self.left:
-                return False
-            self.left -= size_bytes
-            return True
-
-    def reset(self) -> None:
-        """Start again in a new process."""
-        self.left, self.lock = AHEAD_BYTES, threading.Lock()
-
-    def give(self, size_bytes: int) -> None:
-        """Return reserved bytes."""
-        with self.lock:
-            self.left += size_bytes
-
-
-_BUDGET: Final = _Budget()
-after_fork(_BUDGET.reset)
-
-
-@dataclass(slots=True)
 class _Chunk:
     """A requested range of a file; ``reserved`` bytes of the budget are returned when it is dropped."""
 
@@ -281,7 +253,7 @@ class _Chunk:
     reserved: int
 
     def drop(self) -> None:
-        _BUDGET.give(self.reserved)
+        REQUESTS.release(self.reserved)
         self.response.cancel()
 
 
@@ -311,7 +283,7 @@ class ReadAhead:
         reads_on: bool = False,
         tail: memoryview | None = None,
     ) -> None:
-        self._file = stream.file
+        self._file, self._opening = stream.file, stream.opening
         self._most = most_bytes
         self._tail = memoryview(b"") if tail is None else tail
         #: Where the tail starts in the file.
@@ -330,7 +302,7 @@ class ReadAhead:
         self._reads_on = True
         while self._planned:
             at, length = self._planned[0]
-            if self._waiting_bytes + length > self._most or is_busy() or not _BUDGET.take(length):
+            if self._waiting_bytes + length > self._most or is_busy() or not REQUESTS.reserve(length):
                 return
             self._planned.popleft()
             self._request(at, length, reserved=length)
@@ -386,7 +358,9 @@ class ReadAhead:
 
     def _request(self, at: int, length: int, *, reserved: int = 0) -> None:
         self._waiting_bytes += length
-        self._chunks.append(_Chunk(at, at + length, small_files.take(self._file, at, length), reserved))
+        self._chunks.append(
+            _Chunk(at, at + length, requests.take(Range(self._file, at, length, self._opening)), reserved)
+        )
 
     def _drop_first(self) -> None:
         chunk = self._chunks.popleft()

@@ -9,17 +9,15 @@ import contextlib
 import errno
 import os
 import stat
-import threading
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from statetool.errors import FormatError, MissingDependencyError, SnapshotNotFoundError, StatetoolError, StorageError
 from statetool.io.storage import Storage, storage_error
-from statetool.io.threads import after_fork
 
 _DELETED: Final = (
     "Flink may have deleted it, as it does with a shared file that no retained checkpoint of the job needs; "
@@ -329,31 +327,6 @@ def read_range(uri: str, offset: int, length: int) -> bytes:
     return data
 
 
-@dataclass(slots=True)
-class _InFlight:
-    """Number of requests of :class:`RequestedRange` that have no response."""
-
-    count: int = 0
-    lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def reset(self) -> None:
-        """Start again in a new process."""
-        self.count, self.lock = 0, threading.Lock()
-
-    def add(self, change: int) -> None:
-        with self.lock:
-            self.count += change
-
-
-_REQUESTED: Final = _InFlight()
-after_fork(_REQUESTED.reset)
-
-
-def is_busy() -> bool:
-    """Return True if as many requests are in flight as should be."""
-    return _REQUESTED.count >= IN_FLIGHT
-
-
 def existing(uris: Iterable[str]) -> set[str]:
     """Return which of some remote files exist. Requests are in flight together; clients without an event loop make none.
 
@@ -401,83 +374,6 @@ def list_dirs(uris: Iterable[str]) -> dict[str, frozenset[str]]:
     while begun:
         wait()
     return found
-
-
-class RequestedRange:
-    """A range of a remote file that is requested at construction, without waiting for the response.
-
-    Clients without an event loop request it when :meth:`result` is called first.
-    """
-
-    __slots__ = ("_begun", "_data", "_error", "_fs", "_lock", "_range")
-
-    def __init__(self, uri: str, offset: int, length: int) -> None:
-        self._range = uri, offset, length
-        self._data: bytes | None = None
-        self._error: Exception | None = None
-        self._begun: Future[bytes] | None = None
-        self._fs: Any = None
-        self._lock = threading.Lock()
-        try:
-            self._fs, path = file_system(uri)
-            self._begun = self._fs.begin("_cat_file", path, start=offset, end=offset + length)
-            if self._begun is not None:
-                _REQUESTED.add(1)
-                self._begun.add_done_callback(lambda _: _REQUESTED.add(-1))
-        except StatetoolError as error:
-            self._error = error
-
-    def result(self) -> bytes:
-        """Return the bytes; fewer if the file ends earlier.
-
-        Raises
-        ------
-        SnapshotNotFoundError
-            The file does not exist.
-        StorageError
-            The storage fails.
-        """
-        with self._lock:
-            if self._error is not None:
-                raise self._error
-            if self._data is None:
-                try:
-                    if self._begun is None:
-                        self._data = read_range(*self._range)
-                    else:
-                        with reading(self._range[0]):
-                            self._data = bytes(self._fs.result_of(self._begun))
-                except StatetoolError as error:
-                    self._error = error
-                    raise
-            return self._data
-
-    @property
-    def size_bytes(self) -> int | None:
-        """Bytes of the response; ``None`` if it has not arrived, or is an error."""
-        if self._data is not None:
-            return len(self._data)
-        begun = self._begun
-        arrived = begun is not None and begun.done() and not begun.cancelled() and begun.exception() is None
-        return len(begun.result()) if begun is not None and arrived else None
-
-    @property
-    def was_read(self) -> bool:
-        """Whether :meth:`result` has returned the bytes."""
-        return self._data is not None
-
-    @property
-    def failed(self) -> bool:
-        """Whether the response is an error."""
-        begun = self._begun
-        return self._error is not None or (
-            begun is not None and begun.done() and (begun.cancelled() or begun.exception() is not None)
-        )
-
-    def cancel(self) -> None:
-        """Give up the request if its response has not arrived."""
-        if self._begun is not None:
-            self._begun.cancel()
 
 
 def read_ranges(ranges: Sequence[tuple[str, int, int]]) -> list[bytes]:

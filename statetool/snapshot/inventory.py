@@ -19,7 +19,7 @@ from statetool.formats.metadata.handles import StreamHandle, file_streams
 from statetool.formats.metadata.model import handles_of
 from statetool.formats.operator_id import operator_id_for_uid
 from statetool.formats.stream import Stream
-from statetool.io import files, small_files
+from statetool.io import files
 from statetool.snapshot.locate import Locator
 from statetool.snapshot.operator import OperatorInventory
 from statetool.snapshot.parsed import ParsedMetadata, open_parsed
@@ -61,7 +61,6 @@ class Inventory:
         possible_names: Mapping[str, tuple[str, ...]] | None = None,
         parsed: ParsedMetadata | None = None,
     ) -> None:
-        small_files.forget()
         self.path = path
         self.rebase = rebase
         parsed = open_parsed(path) if parsed is None else parsed

@@ -27,9 +27,10 @@ from statetool.formats.metadata.handles import (
 )
 from statetool.formats.metadata.reader import columns_pay_off, parse_references
 from statetool.formats.stream import Stream, tail_range
-from statetool.io import files, small_files
+from statetool.io import files, requests
 from statetool.io.deletion import check_deletion, check_replacement
 from statetool.io.origins import may_open, origin_of
+from statetool.io.requests import Opening, Range, new_opening
 
 METADATA_NAME = "_metadata"
 _TAIL_PARTS = 4
@@ -88,6 +89,7 @@ class Existence:
     they were expected.
     """
 
+    opening: Opening = field(default_factory=new_opening)
     #: Expected files that exist.
     _found: set[str] = field(default_factory=set)
     _asked: set[str] = field(default_factory=set)
@@ -103,7 +105,7 @@ class Existence:
         if folder not in self._asked and folder not in self._listed:
             self._asked.add(folder)
             try:
-                small_files.read_start(uri)
+                requests.read_start(uri, self.opening)
             except SnapshotNotFoundError:
                 return False
             return True
@@ -122,21 +124,21 @@ class Existence:
         """
         if opens:
             listed = {u: n for u, n in sizes.items() if u in self._listed.get(files.parent(u), ())}
-            small_files.begin(self._first_read(uri, size) for uri, size in listed.items())
+            requests.begin(self._first_read(uri, size) for uri, size in listed.items())
         unknown = {u: n for u, n in sizes.items() if not files.is_local(u) and files.parent(u) not in self._listed}
-        wanted = {u: self._first_read(u, n) for u, n in unknown.items() if opens or n <= small_files.WHOLE_BYTES}
-        small_files.begin(wanted.values())
+        wanted = {u: self._first_read(u, n) for u, n in unknown.items() if opens or n <= requests.WHOLE_BYTES}
+        requests.begin(wanted.values())
         self._found |= files.existing(unknown.keys() - wanted.keys())
         for uri, place in wanted.items():
             with contextlib.suppress(StatetoolError):
-                small_files.read_kept(*place)
+                requests.read_kept(place)
                 self._found.add(uri)
 
-    @staticmethod
-    def _first_read(uri: str, size_bytes: int) -> small_files.Range:
+    def _first_read(self, uri: str, size_bytes: int) -> Range:
         """Return what is read first of a file of a database: all of a small one, the end of a large one."""
-        is_small = size_bytes <= small_files.WHOLE_BYTES
-        return (uri, 0, small_files.WHOLE_BYTES) if is_small else (uri, *tail_range(size_bytes))
+        if size_bytes <= requests.WHOLE_BYTES:
+            return requests.whole_file(uri, self.opening)
+        return Range(uri, *tail_range(size_bytes), self.opening)
 
     def list_folders(self, uris: Iterable[str]) -> None:
         """List the remote directories of several files, all at the same time."""
@@ -157,11 +159,16 @@ class Locator:
     rebase: tuple[tuple[str, str], ...] = ()
     exists: Callable[[str], bool] = field(default_factory=Existence)
     published: bool = True
+    opening: Opening = field(default_factory=new_opening)
     _known: dict[str, str] = field(default_factory=dict)
     #: Directories in the metadata's paths, and the current location of their files.
     _moved: dict[str, str] = field(default_factory=dict)
     #: Directories in the metadata's paths that have files.
     _in_place: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.exists, Existence):
+            self.opening = self.exists.opening
 
     def resolve(self, handle: StreamHandle) -> Stream | None:
         """Return the location of the bytes, ``None`` for a null or empty handle.
@@ -178,7 +185,11 @@ class Locator:
                 return None
             case ByteStreamHandle():
                 return Stream(
-                    file=self.metadata_file, start=handle.position, size_bytes=len(handle.data), inline=handle.data
+                    file=self.metadata_file,
+                    start=handle.position,
+                    size_bytes=len(handle.data),
+                    inline=handle.data,
+                    opening=self.opening,
                 )
             case RelativeFileHandle() | FileHandle():
                 return self._stream(self.file_of(handle), 0, handle.size_bytes)
@@ -282,7 +293,9 @@ class Locator:
         return self._moved
 
     def _stream(self, file: str, start: int, size_bytes: int) -> Stream:
-        return Stream(file=file, start=start, size_bytes=size_bytes, metadata_file=self._deleted_with)
+        return Stream(
+            file=file, start=start, size_bytes=size_bytes, metadata_file=self._deleted_with, opening=self.opening
+        )
 
     @property
     def _deleted_with(self) -> str:

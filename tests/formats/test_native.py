@@ -31,8 +31,9 @@ from statetool.formats.rocksdb.manifest import Manifest, UnsupportedManifestErro
 from statetool.formats.rocksdb.slices import Slice
 from statetool.formats.rocksdb.stored_blocks import StoredBlocks
 from statetool.formats.rocksdb.tables import Tables, TableSlices
-from statetool.formats.stream import AHEAD_BYTES, Stream
+from statetool.formats.stream import Stream
 from statetool.io.files import BYTES_READ
+from statetool.io.requests import AHEAD_BYTES
 from statetool.kernels.core.arrays import frozen
 from statetool.kernels.rocksdb.checksums import CRC32C
 from statetool.tables.splits import KeyedSplit

@@ -14,9 +14,11 @@ import pytest
 import statetool
 from statetool.errors import MissingDependencyError, SnapshotNotFoundError, TargetExistsError
 from statetool.formats.rocksdb.table_properties import TAIL_BYTES
-from statetool.io import files, owner, small_files
+from statetool.io import files, owner
+from statetool.io import requests as remote_requests
 from statetool.io.files import BYTES_READ
 from statetool.io.listing import FileStats
+from statetool.io.requests import new_opening
 from statetool.operations.directories.following import completed_checkpoints
 from statetool.saving.publish import Publication, StagedFile
 from statetool.spark.write.export import export_table
@@ -108,7 +110,7 @@ def test_an_estimate_is_one_small_request_per_file(checkpoint: str, requests: St
     names = [name for name, operator in savepoint.operators.items() if operator.inventory.keyed_states]
     requests.requests.clear()
     estimate = savepoint.estimate_stats(operators=names)
-    probe = f"bytes=0-{small_files.WHOLE_BYTES - 1}"  # of one file per directory, to see whether it was moved
+    probe = f"bytes=0-{remote_requests.WHOLE_BYTES - 1}"  # of one file per directory, to see whether it was moved
     read = [(path, span) for path, span in requests.objects_read().elements() if span != probe]
     assert len(read) == len({path for path, _ in read})
     assert len(requests.requests) <= 1.05 * len(read)
@@ -143,7 +145,7 @@ def test_files_longer_than_what_is_fetched_whole(
     savepoint: str, requests: Store, corpus: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     local = statetool.load(str(corpus / CASE / "snapshot"))
-    monkeypatch.setattr(small_files, "WHOLE_BYTES", 1)
+    monkeypatch.setattr(remote_requests, "WHOLE_BYTES", 1)
     remote = statetool.load(savepoint)
     for name in ("with-ttl", "timers"):
         assert remote[name].to_arrow().equals(local[name].to_arrow())
@@ -183,13 +185,13 @@ def test_small_files_of_several_stores_are_fetched_together(store: Any) -> None:
     store.pipe(f"{BUCKET}/here", b"of s3")
     fsspec.filesystem("memory").pipe("/states/here", b"of memory")
     uris = [f"s3://{BUCKET}/here", "memory://states/here", f"s3://{BUCKET}/nowhere", "no-such-store://states/here"]
-    small_files.forget()
-    small_files.prefetch({(uri, 0, small_files.WHOLE_BYTES): 10 for uri in uris})
-    assert [small_files.read_start(uri) for uri in uris[:2]] == [b"of s3", b"of memory"]
+    opening = new_opening()
+    remote_requests.prefetch({remote_requests.whole_file(uri, opening): 10 for uri in uris})
+    assert [remote_requests.read_start(uri, opening) for uri in uris[:2]] == [b"of s3", b"of memory"]
     for _ in range(2):  # a failure is not cached, and nothing waits for it
         for uri in uris[2:]:
             with pytest.raises((SnapshotNotFoundError, MissingDependencyError)):
-                small_files.read_start(uri)
+                remote_requests.read_start(uri, opening)
 
 
 def test_an_export_that_was_killed_on_another_machine_is_removed_in_time(
@@ -284,7 +286,7 @@ def test_large_table_files_are_read_in_few_ranges(store: Any, requests: Store, t
     requests.requests.clear()
     table = remote["op"].to_arrow("a", split_bytes=1 << 30)
     assert dict(zip(table["key"].to_pylist(), table["value"].to_pylist(), strict=True)) == expected
-    probe = f"bytes=0-{small_files.WHOLE_BYTES - 1}"  # of one file of the directory, to see whether it was moved
+    probe = f"bytes=0-{remote_requests.WHOLE_BYTES - 1}"  # of one file of the directory, to see whether it was moved
     ranges = [(path, span) for path, span in requests.objects_read() if path.endswith(".sst") and span != probe]
     assert len(ranges) <= 4 * 6
     assert set(requests.objects_read().values()) == {1}

@@ -18,9 +18,10 @@ import statetool
 from statetool.entries import ahead
 from statetool.errors import CheckpointDeletedError, FormatError, SnapshotNotFoundError
 from statetool.formats import stream as streams
-from statetool.formats.stream import AHEAD_BYTES, ReadAhead, Stream
-from statetool.io import small_files
+from statetool.formats.stream import ReadAhead, Stream
+from statetool.io import requests
 from statetool.io.files import IN_FLIGHT
+from statetool.io.requests import AHEAD_BYTES, REQUESTS, new_opening
 from tests.support.servers.simulated_store import World, add_file, simulated_store
 from tests.support.snapshots.incremental import Job
 
@@ -32,10 +33,10 @@ _KIB: Final = 1 << 10
 
 @pytest.fixture
 def world() -> Iterator[World]:
-    small_files.forget()
+    REQUESTS.reset()
     with simulated_store(_LATENCY) as made:
         yield made
-    small_files.forget()
+    REQUESTS.reset()
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +54,7 @@ def one_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def requests_of_4_kib(monkeypatch: pytest.MonkeyPatch) -> None:
     """Files longer than 4 KiB are large, and a request reads 4 KiB ahead, or at the end of a table file."""
-    monkeypatch.setattr(small_files, "WHOLE_BYTES", 4 * _KIB)
+    monkeypatch.setattr(requests, "WHOLE_BYTES", 4 * _KIB)
     monkeypatch.setattr(streams, "_REQUEST_BYTES", 4 * _KIB)
     monkeypatch.setattr(streams, "_TAIL_BYTES", 4 * _KIB)
 
@@ -109,7 +110,7 @@ def test_statistics_request_each_small_file_once(
 ) -> None:
     """Headers of all files are not read before the entries, when too many bytes would have to be kept in between."""
     largest = max(file.stat().st_size for file in savepoint.iterdir())
-    monkeypatch.setattr(small_files, "_KEPT_BYTES", SUBTASKS // 2 * largest)
+    monkeypatch.setattr(requests, "_KEPT_BYTES", SUBTASKS // 2 * largest)
     monkeypatch.setattr(ahead, "_MOST_BYTES", SUBTASKS // 4 * largest)
     upload(world, savepoint)
     statetool.load(f"sim://bucket/{savepoint.name}", uids=["op"]).stats(threads=1)
@@ -118,26 +119,49 @@ def test_statistics_request_each_small_file_once(
 
 
 def test_what_was_requested_ahead_outlives_what_was_read(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(small_files, "_KEPT_BYTES", 4 * _KIB)
+    monkeypatch.setattr(requests, "_KEPT_BYTES", 4 * _KIB)
     names = [f"bucket/{i}" for i in range(8)]
     for name in names:
         add_file(world, name, bytes(_KIB))
-    first, *others = [(f"sim://{name}", 0, small_files.WHOLE_BYTES) for name in names]
-    while not small_files.begin([first]):
+    opening = new_opening()
+    first, *others = [requests.whole_file(f"sim://{name}", opening) for name in names]
+    while not requests.begin([first]):
         time.sleep(0.001)
     for other in others:
-        small_files.read_kept(*other)
-    small_files.read_kept(*first)
+        requests.read_kept(other)
+    requests.read_kept(first)
     assert Counter(path for _, path, *_ in world.requests) == Counter(names)
-    small_files.read_kept(*others[0])
+    requests.read_kept(others[0])
     assert len(world.requests) == len(names) + 1
+
+
+def test_opened_snapshot_reads_no_older_response_and_drops_none(world: World) -> None:
+    add_file(world, "bucket/file", b"first")
+    earlier, later = new_opening(), new_opening()
+    assert requests.read_start("sim://bucket/file", earlier) == b"first"
+    add_file(world, "bucket/file", b"second")
+    requests.begin([requests.whole_file("sim://bucket/another", later)])
+    assert requests.read_start("sim://bucket/file", earlier) == b"first"
+    assert requests.read_start("sim://bucket/file", later) == b"second"
+    assert requests.read_start("sim://bucket/file", earlier) == b"second"
+    assert Counter(path for _, path, *_ in world.requests)["bucket/file"] == 2
+
+
+def test_reads_are_not_repeated_when_another_thread_opens_a_snapshot(world: World, savepoint: Path) -> None:
+    operator = remote(world, savepoint)
+    scan = operator.to_arrow()
+    world.requests.clear()
+    statetool.load(f"sim://bucket/{savepoint.name}", uids=["op"])
+    world.requests.clear()
+    assert operator.to_arrow().equals(scan)
+    assert not [path for kind, path, *_ in world.requests if kind == "GET"]
 
 
 @pytest.mark.parametrize("case", ["v2_3_0-hashmap-native", "v2_3_0-hashmap-canonical", "v2_3_0-rocksdb-native"])
 def test_statistics_request_each_byte_of_a_large_file_once(
     world: World, corpus: Path, monkeypatch: pytest.MonkeyPatch, case: str
 ) -> None:
-    monkeypatch.setattr(small_files, "WHOLE_BYTES", _KIB)
+    monkeypatch.setattr(requests, "WHOLE_BYTES", _KIB)
     monkeypatch.setattr(streams, "_REQUEST_BYTES", 2 * _KIB)
     monkeypatch.setattr("statetool.entries.streams._SAMPLE_BYTES", _KIB)
     folder = corpus / case / "snapshot"
@@ -162,7 +186,7 @@ def test_ranges_of_a_large_file_are_requested_together(world: World, one_file: P
     many = operator.to_arrow(split_bytes=64 * _KIB)
     assert many.equals(expected)
     assert 16 <= world.in_flight() <= IN_FLIGHT
-    assert streams._BUDGET.left == AHEAD_BYTES
+    assert REQUESTS.ahead_bytes == AHEAD_BYTES
 
 
 @pytest.mark.usefixtures("requests_of_4_kib")
@@ -188,7 +212,7 @@ def test_table_files_are_requested_together(world: World, tmp_path: Path) -> Non
         assert 8 <= world.in_flight() <= IN_FLIGHT
     rows = operator.to_arrow()
     assert {row["key"]: row["b"] for row in rows.to_pylist()} == expected["b"]
-    assert streams._BUDGET.left == AHEAD_BYTES
+    assert REQUESTS.ahead_bytes == AHEAD_BYTES
 
 
 @pytest.mark.usefixtures("requests_of_4_kib")
@@ -198,7 +222,7 @@ def test_a_reader_of_a_sample_requests_no_more(world: World, one_file: Path) -> 
     next(batches)
     batches.close()
     assert len(world.requests) <= 2
-    assert streams._BUDGET.left == AHEAD_BYTES
+    assert REQUESTS.ahead_bytes == AHEAD_BYTES
 
 
 @pytest.mark.usefixtures("requests_of_4_kib")
@@ -216,14 +240,14 @@ def test_any_ascending_reads_return_the_bytes_of_the_file(world: World, reads_on
             while at < edges[-1]:
                 length = min(draw.choice([1, 100, 5 * _KIB, 50 * _KIB]), stream.size_bytes - at)
                 assert f.read_at(at, length) == data[7 + at : 7 + at + length]
-                assert streams._BUDGET.left >= AHEAD_BYTES - 64 * _KIB
+                assert REQUESTS.ahead_bytes >= AHEAD_BYTES - 64 * _KIB
                 at += draw.choice([length, max(0, length - 10), length + 3 * _KIB]) or 1
-        assert streams._BUDGET.left == AHEAD_BYTES
+        assert REQUESTS.ahead_bytes == AHEAD_BYTES
 
 
 @pytest.mark.usefixtures("requests_of_4_kib")
 def test_the_budget_of_a_process_bounds_all_readers(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streams._BUDGET, "left", 40 * _KIB)
+    monkeypatch.setattr(REQUESTS, "ahead_bytes", 40 * _KIB)
     data = random.Random(3).randbytes(200 * _KIB)
     for name in "abc":
         add_file(world, f"bucket/{name}", data)
@@ -233,13 +257,13 @@ def test_the_budget_of_a_process_bounds_all_readers(world: World, monkeypatch: p
             stream = Stream(file=f"sim://bucket/{name}", start=0, size_bytes=len(data))
             ahead = ReadAhead(stream, [(0, len(data))], AHEAD_BYTES, reads_on=True)
             opened.append(stack.enter_context(stream.open(ahead)))
-        assert streams._BUDGET.left == 0
+        assert REQUESTS.ahead_bytes == 0
         for at in range(0, len(data), 8 * _KIB):
             for f in opened:
                 assert f.read_at(at, 8 * _KIB) == data[at : at + 8 * _KIB]
             # Ten requests within the budget, and those of the last reads.
             assert world.in_flight() <= 10 + 2 * 3
-    assert streams._BUDGET.left == 40 * _KIB
+    assert REQUESTS.ahead_bytes == 40 * _KIB
 
 
 @pytest.mark.usefixtures("requests_of_4_kib")
@@ -256,7 +280,7 @@ def test_a_file_deleted_while_it_is_read(world: World, published: bool) -> None:
         with pytest.raises((SnapshotNotFoundError, CheckpointDeletedError), match=r"chk-1") as caught:
             f.read_at(4 * _KIB, 90 * _KIB)
     assert isinstance(caught.value, CheckpointDeletedError) is not published
-    assert streams._BUDGET.left == AHEAD_BYTES
+    assert REQUESTS.ahead_bytes == AHEAD_BYTES
 
 
 @pytest.mark.usefixtures("requests_of_4_kib")

@@ -22,7 +22,8 @@ from statetool.errors import (
 from statetool.formats import stream as streams
 from statetool.formats.rocksdb import files as database_files
 from statetool.formats.rocksdb.manifest import Manifest
-from statetool.io import small_files
+from statetool.io import requests
+from statetool.io.requests import REQUESTS
 from statetool.snapshot import locate
 from tests.support.servers.simulated_store import World, add_file, simulated_store
 from tests.support.snapshots.build import LONG
@@ -36,10 +37,10 @@ _KIB: Final = 1 << 10
 
 @pytest.fixture
 def world() -> Iterator[World]:
-    small_files.forget()
+    REQUESTS.reset()
     with simulated_store(0) as made:
         yield made
-    small_files.forget()
+    REQUESTS.reset()
 
 
 @pytest.fixture(scope="module")
@@ -139,7 +140,7 @@ def test_sizes_of_files_are_listed_at_the_same_time(world: World, native: Path) 
 def test_files_are_looked_for_at_the_same_time(
     world: World, incremental: Path, monkeypatch: pytest.MonkeyPatch, work: str, few: int
 ) -> None:
-    monkeypatch.setattr(small_files, "WHOLE_BYTES", _KIB)
+    monkeypatch.setattr(requests, "WHOLE_BYTES", _KIB)
     monkeypatch.setattr(locate, "_FEW", few)
     upload(world, incremental)
     works: dict[str, Callable[[Any], Any]] = {
@@ -166,7 +167,7 @@ def test_files_are_looked_for_at_the_same_time(
 def test_ends_of_large_tables_are_requested_once_and_with_the_manifest(
     world: World, incremental: Path, monkeypatch: pytest.MonkeyPatch, work: str
 ) -> None:
-    monkeypatch.setattr(small_files, "WHOLE_BYTES", _KIB)
+    monkeypatch.setattr(requests, "WHOLE_BYTES", _KIB)
     monkeypatch.setattr(streams, "_TAIL_BYTES", 2 * _KIB)
     upload(world, incremental)
     rebase = {str(incremental): "sim://bucket/checkpoints"}
@@ -199,7 +200,7 @@ def test_ends_of_large_tables_are_requested_once_and_with_the_manifest(
 def test_a_manifest_is_requested_and_parsed_once(
     world: World, native: Path, monkeypatch: pytest.MonkeyPatch, size_of_first_request: int
 ) -> None:
-    monkeypatch.setattr(small_files, "WHOLE_BYTES", size_of_first_request)
+    monkeypatch.setattr(requests, "WHOLE_BYTES", size_of_first_request)
     monkeypatch.setattr(database_files, "_FEW_FILES", 0)  # the databases are not small
     parsed: Counter[int] = Counter()
     read = Manifest.read

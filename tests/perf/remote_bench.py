@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 import statetool
-from statetool.io import small_files
+from statetool.io.requests import REQUESTS
 from tests.perf.write_bench import accounts
 from tests.support.servers.simulated_store import SimulatedFileSystem, World, add_file, simulated_store
 from tests.support.snapshots.build import LONG
@@ -122,7 +122,7 @@ def measure(world: World, work: Callable[[], object], latency: float) -> tuple[f
     world.latency = latency
     best = (float("inf"), 0.0)
     for _ in range(_TIMES):
-        small_files.forget()
+        REQUESTS.reset()
         SimulatedFileSystem.clear_instance_cache()  # a new process has no listings
         world.requests.clear()
         cpu, start = time.process_time(), time.perf_counter()

@@ -31,8 +31,8 @@ from statetool.formats.rocksdb.database import begin_database, open_database
 from statetool.formats.rocksdb.files import DatabaseFiles
 from statetool.formats.rocksdb.slices import Slice
 from statetool.formats.rocksdb.tables import Prefixes, TableSlices
-from statetool.formats.stream import AHEAD_BYTES
 from statetool.io.cursor import Cursor
+from statetool.io.requests import AHEAD_BYTES
 from statetool.kernels.core.arrays import frozen
 from statetool.kernels.rocksdb.merge import place_entries
 from statetool.serializers.core.base import Serializer

@@ -18,9 +18,9 @@ from statetool.formats.rocksdb.library import RocksDatabase
 from statetool.formats.rocksdb.manifest import UnsupportedManifestError
 from statetool.formats.rocksdb.slices import Slice
 from statetool.formats.rocksdb.tables import Prefixes, Tables, TableSlices
-from statetool.formats.stream import AHEAD_BYTES, Stream, begin, prefetch
+from statetool.formats.stream import Stream, begin, prefetch
 from statetool.io import files as io_files
-from statetool.io import small_files
+from statetool.io.requests import AHEAD_BYTES
 from statetool.io.threads import after_fork
 
 _MOST_OPEN: Final = 2
@@ -227,8 +227,8 @@ def open_database(files: DatabaseFiles) -> Database:
 
 def _identity(files: DatabaseFiles) -> object:
     """Return a value that changes if a local file is replaced, and when remote files may have changed."""
-    is_far = any(s.is_far for _, s in files.files)
-    return files, tuple(_stamp(s) for _, s in files.files), small_files.generation() if is_far else 0
+    openings = frozenset(s.opening for _, s in files.files if s.is_far)
+    return files, tuple(_stamp(s) for _, s in files.files), openings
 
 
 def _stamp(stream: Stream) -> tuple[int, int] | None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from statetool.formats.stream import Part, Stream, whole
-from statetool.io.small_files import WHOLE_BYTES
+from statetool.io.requests import WHOLE_BYTES
 
 #: Number of files up to which all files of a small database are requested together.
 _FEW_FILES: Final = 16

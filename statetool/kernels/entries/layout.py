@@ -9,14 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from statetool.kernels.rocksdb import DELIMITER
+
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
     from statetool.kernels.core.arrays import Bytes, Int64s
 
-#: The byte between two elements of a list.
-SEPARATOR: Final = 0x2C
+#: The byte between two elements of a list, in all backends: an element is added in RocksDB as an operand.
+SEPARATOR: Final = DELIMITER
 #: Size of the time at the start of a timer.
 TIME_BYTES: Final = 8
 _SIGN: Final = -(1 << 63)

@@ -11,6 +11,7 @@ from statetool.kernels.core.arrays import Int64s
 from statetool.kernels.core.codes import OK
 from statetool.kernels.core.jit import inlined, jit
 from statetool.kernels.core.words import compare, copy_bytes, word_at
+from statetool.kernels.rocksdb import DELIMITER
 from statetool.kernels.rocksdb.blocks import BAD_KIND, SHORT_KEY, entries_end, short_varint
 
 DELETION: Final = 0
@@ -154,7 +155,7 @@ def _has_key(keys, at, key_size, out, key, size):
 
 @inlined
 def _finish(data, n, o, size, operands, out, key, key_end, value_end):
-    """Write the value of the key at ``o`` of ``out``, if it has one: the operands from the oldest to the newest, joined by commas.
+    """Write the value of the key at ``o`` of ``out``, if it has one: the operands from the oldest to the newest, joined by a delimiter.
 
     The range of the newest operand is ``key[n]``, ``key_end[n]``, and those of older ones follow.
 
@@ -166,7 +167,7 @@ def _finish(data, n, o, size, operands, out, key, key_end, value_end):
         end = o + size
         for k in range(n + operands - 1, n, -1):
             end = copy_bytes(data, key[k], key_end[k] - key[k], out, end)
-            out[end] = 0x2C
+            out[end] = DELIMITER
             end += 1
         end = copy_bytes(data, key[n], key_end[n] - key[n], out, end)
         key[n], key_end[n], value_end[n] = o, o + size, end

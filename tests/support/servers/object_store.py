@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import pytest
 
-from statetool.io import small_files
+from statetool.io import requests
 from tests.support.patience import PATIENCE_S
 
 _SLOW_DOWN: Final = b"<Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>"
@@ -91,7 +91,7 @@ def object_store(bucket: str) -> Iterator[Store]:
             patch.setenv(name, value)
         patch.setattr(s3fs.S3FileSystem, "connect_timeout", PATIENCE_S)
         patch.setattr(s3fs.S3FileSystem, "read_timeout", PATIENCE_S)
-        patch.setattr(small_files, "_KEPT_SECONDS", math.inf)
+        patch.setattr(requests, "_KEPT_SECONDS", math.inf)
         s3fs.S3FileSystem.clear_instance_cache()
         store.fs = s3fs.S3FileSystem()
         store.fs.mkdir(bucket)

@@ -20,7 +20,7 @@ import fsspec
 import pytest
 from fsspec.asyn import AsyncFileSystem
 
-from statetool.io import small_files
+from statetool.io import requests
 
 PAGE: Final = 1000
 #: Answers to all requests in flight arrive when none has begun for this many steps of this many seconds. A process that a busy machine holds up,
@@ -186,6 +186,6 @@ def simulated_store(latency: float) -> Iterator[World]:
     SimulatedFileSystem.clear_instance_cache()
     SimulatedFileSystem.world = World(latency)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(small_files, "_KEPT_SECONDS", math.inf)
+        patch.setattr(requests, "_KEPT_SECONDS", math.inf)
         yield SimulatedFileSystem.world
     SimulatedFileSystem.clear_instance_cache()
