@@ -431,7 +431,10 @@ def operator_option(help: str, *name: str, **more: Any) -> Callable[[Callable[..
 def flink_option(of: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Add ``--flink``, by default the release of the snapshot ``of``."""
     return click.option(
-        "--flink", metavar="RELEASE", help=f"Flink release of the new job, such as 2.3.  [default: that of {of}]"
+        "--flink",
+        "flink_version",
+        metavar="RELEASE",
+        help=f"Flink release of the new job, such as 2.3.  [default: that of {of}]",
     )
 
 

@@ -268,7 +268,7 @@ def check(
     options: CommonOptions,
     a: str,
     b: str | None,
-    flink: str | None,
+    flink_version: str | None,
     backend: Any,
     plan_file: str | None,
     jar_a: tuple[str, ...],
@@ -306,7 +306,9 @@ def check(
     run: dict[str, Any] = {"run": runs, "flink_home": flink_home, "sample": _sample_size(sample)}
     if runs:
         echo_err("--run: the classes of the new job run on this machine, with your rights")
-    checked = statetool.check(first, *others, flink_version=flink, backend=backend, other_jars=jar_b, **run, **start)
+    checked = statetool.check(
+        first, *others, flink_version=flink_version, backend=backend, other_jars=jar_b, **run, **start
+    )
     if options.output.is_json:
         options.output.record(checked.record())
 
@@ -316,9 +318,11 @@ def check(
         opened, *_ = open_snapshots(
             [path], replace(options, rebase={}, latest=False, uids=(), name_uid=()), jars=[jars], plans=[plans]
         )
-        return statetool.check(opened, *others, flink_version=flink, backend=backend, other_jars=jar_b, **start)
+        return statetool.check(opened, *others, flink_version=flink_version, backend=backend, other_jars=jar_b, **start)
 
-    show_check(checked, first, others[0] if others else None, options.output.form, jar_b, flink, backend, recheck)
+    show_check(
+        checked, first, others[0] if others else None, options.output.form, jar_b, flink_version, backend, recheck
+    )
     if plan_file is not None:
         if not others:
             raise OptionError(

@@ -102,7 +102,11 @@ def test_no_column_is_cut_at_1200_pixels(
     reports: dict[str, tuple[str, str | None, dict[str, Any]]] = {
         "sql": (sql, other, {"parallelism": 4}),
         "growth": (newest, None, {"history": str(history), "ttl_ms": 1000}),
-        "sources": (str(connector_cases / "v2_3_0-kafka-source-inconsistent" / "snapshot"), None, {"flink": "1.20"}),
+        "sources": (
+            str(connector_cases / "v2_3_0-kafka-source-inconsistent" / "snapshot"),
+            None,
+            {"flink_version": "1.20"},
+        ),
         "sinks": (str(connector_cases / "v2_3_0-file-sink-compact" / "snapshot"), None, {}),
     }
     for name, (path, after, options) in reports.items():

@@ -37,6 +37,14 @@ HASHES: Final = described(
     flag="--hash CLASS=FORMULA",
     example="for example --hash 'com.acme.Key=record(a, b)'",
 )
+FORMAT: Final = described(
+    '``"native"`` writes the files of a backend.',
+    "Format of the savepoint. A native one restores faster, with --backend only.",
+)
+BACKEND: Final = described(
+    "The backend that restores a native savepoint. The job must keep its timers in it, as is the default.",
+    "State backend that restores a native savepoint.",
+)
 ON_PLAN: Final = described("Called with the plan before anything is written.")
 
 

@@ -6,7 +6,17 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from statetool.api.write.verbs.base import HASHES, ON_PLAN, CopyVerb, Verb, operator_parameter, parameter, positional
+from statetool.api.write.verbs.base import (
+    BACKEND,
+    FORMAT,
+    HASHES,
+    ON_PLAN,
+    CopyVerb,
+    Verb,
+    operator_parameter,
+    parameter,
+    positional,
+)
 
 if TYPE_CHECKING:
     from statetool.saving.verbs.rescale import RescalePlan
@@ -52,16 +62,8 @@ class Convert(CopyVerb):
         "Write keyed state for this API: v1 is restored by RocksDB and heap, v2 is asynchronous state of ForSt.",
         default=None,
     )
-    format: Literal["canonical", "native"] = parameter(
-        '``"native"`` writes the files of a backend.',
-        "Format of the savepoint. A native one restores faster, with --backend only.",
-        default="canonical",
-    )
-    backend: Literal["rocksdb"] | None = parameter(
-        "The backend that restores a native savepoint. The job must keep its timers in it, as is the default.",
-        "State backend that restores a native savepoint.",
-        default=None,
-    )
+    format: Literal["canonical", "native"] = field(default="canonical", metadata=FORMAT)
+    backend: Literal["rocksdb"] | None = field(default=None, metadata=BACKEND)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
