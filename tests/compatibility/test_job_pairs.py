@@ -145,7 +145,7 @@ def test_the_documentation_counts_the_pairs() -> None:
     counts = {known: Counter(job_pairs.judge(row, known) for row in table) for known in ("savepoint", "jars")}
     page = (Path(__file__).parents[2] / "docs" / "reference" / "checks.md").read_text("utf-8")
     assert (
-        f"{len({row.pair for row in table})} jobs that differ in more than classes, {len(table)} times in all" in page
+        f"{len({row.pair for row in table})} jobs that differ in more than classes, {len(table):,} times in all" in page
     )
     for known, head in (("savepoint", "a savepoint of the new job and both jars"), ("jars", "both jars alone")):
         found = counts[known]

@@ -91,7 +91,11 @@ def find_calls(class_path: ClassPath) -> Iterator[FlinkCall]:
     for name in dict.fromkeys((*own, *sorted(below))):
         if (cls := class_path.read(name)) is not None:
             for method in cls.methods:
-                yield from _calls_of(class_path, cls, method, constants)
+                calls = list(_calls_of(class_path, cls, method, constants))
+                yield from calls
+                if any(c.owner.startswith(_BUILDS) for c in calls):
+                    code = _code_hash(class_path, MemberReference(cls.name, method.name, method.descriptor))
+                    yield FlinkCall(cls.name, method.name, (code,), f"{cls.name}.{method.name}", use="builds")
 
 
 def _calls_of(class_path: ClassPath, cls: ClassFile, method: Member, constants: _Constants) -> Iterator[FlinkCall]:
@@ -102,7 +106,6 @@ def _calls_of(class_path: ClassPath, cls: ClassFile, method: Member, constants: 
     branches = False
     #: The name of the state that was declared last.
     named = ""
-    builds = False
     for operation, operands in instructions(method.code):
         branches = branches or operation in _JUMPS
         if operation == _NEW:
@@ -138,7 +141,6 @@ def _calls_of(class_path: ClassPath, cls: ClassFile, method: Member, constants: 
                 # A constructor of a subclass begins with that of its superclass.
                 is_super = called.name == "<init>" and method.name == "<init>" and called.owner == cls.superclass
                 yield FlinkCall(called.owner, called.name, tuple(pushed[is_super:]), place, branches, _count(called))
-                builds = builds or called.owner.startswith(_BUILDS)
                 pushed, branches = _type_of_receiver(called, pushed), False
             elif operation == _INVOKESTATIC and called.owner.startswith("java."):
                 pushed.append(f"{_simple(called.owner)}.{called.name}")
@@ -153,18 +155,20 @@ def _calls_of(class_path: ClassPath, cls: ClassFile, method: Member, constants: 
             if field is not None and named and _STATES in field.descriptor:
                 yield FlinkCall(field.owner, field.name, (named,), place, use="fields")
                 named = ""
-            if field is not None and pushed and _names_type(pushed[-1]):
-                yield FlinkCall(field.owner, field.name, (pushed[-1],), place, use="types")
+            if field is not None:
+                yield from _kept_type(field.owner, field.name, pushed, place)
             pushed = []
         elif operation == _ARETURN:
-            if pushed and _names_type(pushed[-1]):
-                yield FlinkCall(cls.name, "return", (pushed[-1],), place, use="types")
+            yield from _kept_type(cls.name, "return", pushed, place)
             pushed = []
         elif (argument := _argument(class_path, cls, operation, operands, constants)) is not None:
             pushed.append(argument)
-    if builds:
-        code = _code_hash(class_path, MemberReference(cls.name, method.name, method.descriptor))
-        yield FlinkCall(cls.name, method.name, (code,), place, use="builds")
+
+
+def _kept_type(owner: str, name: str, pushed: list[str], place: str) -> Iterator[FlinkCall]:
+    """Yield the type that code stores in a field of the job, or that a method of it returns."""
+    if pushed and _names_type(pushed[-1]):
+        yield FlinkCall(owner, name, (pushed[-1],), place, use="types")
 
 
 def _type_of_receiver(called: MemberReference, pushed: list[str]) -> list[str]:

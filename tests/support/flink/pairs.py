@@ -405,7 +405,7 @@ def verdicts(
     found = st.check(
         st.load(str(old_savepoint(suite, snapshots, written_by, work)), uids=uids),
         None if suite.by_jars else st.load(str(new_savepoint(suite, snapshots, release)), uids=suite.states(new=True)),
-        flink=release,
+        flink_version=release,
         backend="heap" if backend == "hashmap" else "rocksdb",
         jars=jars,
         other_jars=other_jars,
