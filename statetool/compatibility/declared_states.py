@@ -26,9 +26,12 @@ from statetool.serializers.runtime import TtlSerializer
 from statetool.serializers.streaming import TraversableSerializer
 from statetool.serializers.typeutils.options import OptionSerializer, ScalaEitherSerializer
 from statetool.snapshot.operator import OperatorInventory
+from statetool.snapshot.views import EVENT_QUEUE, EVENTS, NFA, NODES
 from statetool.types.declared import ClassSource, TypeContext
 from statetool.types.flink_calls import (
     COMPUTED,
+    GROUPED,
+    JOIN_BUFFERS,
     LAMBDA,
     DeclaredState,
     FlinkCall,
@@ -78,6 +81,12 @@ class _Declared:
     def has_streams_of(self, other: _Declared) -> bool:
         """Return True if both jobs build their streams by the same calls, with the same arguments."""
         return has_same_streams(*((*s.source.flink_calls(), *s.source.own_calls()) for s in (self, other)))
+
+    def has_names_of(self, other: _Declared, states: list[DeclaredState], name: str) -> bool:
+        """Return True if the classes that declare states have the same texts of which a name may be made."""
+        places = {s.place.rpartition(".")[0] for s in states}
+        own, others = ({t for t in s.source.texts(places) if t and t in name} for s in (self, other))
+        return own == others
 
     def has_types_of(self, other: _Declared) -> bool:
         """Return True if both jobs make the same types, and give their own methods and constructors the same ones."""
@@ -292,12 +301,16 @@ def _check_computed(
                 f"The code of the old job computes what the state {meta.name} is, and that of the new job declares it."
             )
             yield is_unknown("K4" if keyed else "E4", text, _ASK, pair.old)
-    elif strings_in_jars(restore.old_jars, {meta.name}) and not (
-        before.computed == after.computed
-        and before.has_types_of(after)
-        and before.has_streams_of(after)
-        and strings_in_jars(restore.new_jars, {meta.name})
-    ):
+        return
+    is_text = strings_in_jars(restore.old_jars, {meta.name})
+    fitting = [s for s in before.states if s.name is None and _fits(s, meta, keyed=keyed)]
+    if not is_text and not (keyed and fitting and _is_of_function(meta)):
+        return
+    is_same = before.computed == after.computed and before.has_types_of(after) and before.has_streams_of(after)
+    has_texts = (
+        strings_in_jars(restore.new_jars, {meta.name}) if is_text else before.has_names_of(after, fitting, meta.name)
+    )
+    if not (is_same and has_texts):
         yield _computed_types(pair, meta, keyed=keyed)
 
 
@@ -326,6 +339,9 @@ def _other_types(
         yield StateFound(rule=rule, operator=pair.old, verdict=verdict_of(meta.name, later))
     elif resolution.level == Level.INCOMPATIBLE:
         yield StateFound(rule=rule, operator=pair.old, verdict=verdict_of(meta.name, resolution))
+    else:
+        for warning in resolution.warnings:
+            yield may_change(rule, f"{meta.name}: {warning.message}", warning.remedy, pair.old)
 
 
 def _resolution(meta: StateMetaInfo, declared: DeclaredState, types: TypeContext, *, keyed: bool) -> Resolution | None:
@@ -344,6 +360,12 @@ def _broadcast_key(meta: StateMetaInfo) -> tuple[Serializer, ...]:
 def _is_of_trigger(meta: StateMetaInfo) -> bool:
     """Return True for a state of windows, which a trigger asks for with the first element or timer."""
     return meta.namespace is not None and meta.namespace.type_name != "VoidNamespace"
+
+
+def _is_of_function(meta: StateMetaInfo) -> bool:
+    """Return True unless the state is one of Flink's own operators, whose names are no texts of a job."""
+    own = {*GROUPED, *JOIN_BUFFERS, NFA, EVENTS, EVENT_QUEUE, *NODES}
+    return meta.name not in own and not _is_of_trigger(meta)
 
 
 def _gone(pair: Pair, meta: StateMetaInfo, after: _Declared) -> Iterator[Result]:

@@ -23,8 +23,11 @@ from statetool.types.type_names import basic_type
 
 _TUPLE: Final = "org.apache.flink.api.java.tuple.Tuple"
 #: ``Types.TUPLE([Types.STRING, Types.INT])``, ``Types.LIST(Types.INT)``.
-_COMPOSED: Final = re.compile(r"Types\.(?P<kind>TUPLE|LIST|MAP)\((?:\[(?P<elements>.*)\]|(?P<types>.*))\)")
-_CLASS: Final = re.compile(r"(TypeInformation\.of\()?(?P<name>[\w.$]+)\.class(?(1)\))")
+_COMPOSED: Final = re.compile(r"Types\.(?P<kind>TUPLE|LIST|MAP|EITHER)\((?:\[(?P<elements>.*)\]|(?P<types>.*))\)")
+_CLASS: Final = re.compile(
+    r"(TypeInformation\.of\(|TypeExtractor\.getForClass\(|Types\.POJO\()?(?P<name>[\w.$]+)\.class(?(1)\))"
+)
+_HINT: Final = re.compile(r"(TypeInformation\.of\()?TypeHint<(?P<type>.*)>(?(1)\))")
 
 
 def type_of(text: str, types: TypeContext) -> TypeInformation | None:
@@ -39,6 +42,8 @@ def type_of(text: str, types: TypeContext) -> TypeInformation | None:
         return simple(java_class)
     if (composed := _COMPOSED.fullmatch(text)) is not None:
         return _composed(composed, types)
+    if (hint := _HINT.fullmatch(text)) is not None:
+        return None if types.source is None else types.source.record_types(types.kryo).get(hint["type"])
     if (found := _CLASS.fullmatch(text)) is None:
         return None
     name = found["name"]
@@ -55,8 +60,10 @@ def _composed(text: re.Match[str], types: TypeContext) -> TypeInformation | None
         return None
     if kind == "tuple":
         return TypeInformation("tuple", f"{_TUPLE}{len(known)}", parts=known)
-    if len(known) != (2 if kind == "map" else 1):
+    if len(known) != (1 if kind == "list" else 2):
         return None
+    if kind == "either":
+        return TypeInformation("either", parts=known)
     return TypeInformation("map" if kind == "map" else "list", parts=known)
 
 

@@ -100,7 +100,8 @@ class FlinkCall:
     parameters
         The number of parameters of a method of Flink: which one of those with the same name is called, also if the arguments are computed.
     use
-        Why a call of the job's own code matters: it gets types, streams or states, creates a key selector, or stores a state in a field.
+        Why a call of the job's own code matters: it gets types, streams or states, creates a key selector, stores a state in a field, returns a
+        type or stores it in a field, or builds streams.
         Empty for calls of Flink.
     """
 
@@ -110,7 +111,7 @@ class FlinkCall:
     place: str
     branches: bool = False
     parameters: int = 0
-    use: Literal["", "types", "streams", "states", "keys", "fields"] = ""
+    use: Literal["", "types", "streams", "states", "keys", "fields", "builds"] = ""
 
     @property
     def classes(self) -> tuple[str, ...]:

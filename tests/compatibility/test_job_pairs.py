@@ -65,6 +65,19 @@ FOUND: Final = (
     ("K4", "RevisedFlagGiven", "jars", "unknown"),
     ("K4", "RevisedNameGiven", "jars", "unknown"),
     ("K4", "RevisedRow", "jars", "unknown"),
+    ("K4", "DeclaredHintStaticRetyped", "jars", "not"),
+    ("K4", "DeclaredHintRetyped", "jars", "not"),
+    ("K4", "DeclaredExtractorRetyped", "jars", "not"),
+    ("K4", "DeclaredJoinedRetyped", "jars", "unknown"),
+    ("K4", "DeclaredSuperRetyped", "jars", "unknown"),
+    ("K4", "DeclaredClassFieldRetyped", "jars", "unknown"),
+    ("K4", "ValueEitherSwapped", "jars", "not"),
+    ("K4", "ValueBoxRetyped", "jars", "not"),
+    ("K4", "ValueKryoListToSet", "jars", "may_change"),
+    ("K4", "ValueKryoMapToSorted", "jars", "may_change"),
+    ("K4", "ValueAnonymous", "jars", "may_change"),
+    ("K4", "ValueTupleSubclassAdded", "savepoint", "may_change"),
+    ("K4", "ValueTupleSubclassAdded", "jars", "may_change"),
     ("K15", "RevisedSumToMax", "savepoint", "may_change"),
     ("K15", "RevisedIntervalBounds", "jars", "may_change"),
     ("K15", "RevisedReducer", "savepoint", "may_change"),
@@ -88,6 +101,8 @@ FOUND: Final = (
     ("U4", "FlightTupleLonger", "savepoint", "not"),
     ("U5", "FlightFieldAdded", "jar", "unknown"),
 )
+#: Topics whose jobs hide from the code what they change.
+OF_CODE: Final = ("Revised", "Declared")
 #: Rules that state what they cannot know.
 ASSUMED: Final = (
     ("U5", "FlightSame", "jars"),
@@ -130,7 +145,7 @@ def test_the_documentation_counts_the_pairs() -> None:
     counts = {known: Counter(job_pairs.judge(row, known) for row in table) for known in ("savepoint", "jars")}
     page = (Path(__file__).parents[2] / "docs" / "reference" / "checks.md").read_text("utf-8")
     assert (
-        f"{len({row.pair for row in table})} jobs that differ in more than classes, {len(table)} times in all" in page
+        f"{len({row.pair for row in table})} jobs that differ in more than classes, {len(table):,} times in all" in page
     )
     for known, head in (("savepoint", "a savepoint of the new job and both jars"), ("jars", "both jars alone")):
         found = counts[known]
@@ -138,8 +153,8 @@ def test_the_documentation_counts_the_pairs() -> None:
         row = f"| {head} | {found['right']} | {found['unknown']} | {found['needless']} | {unsure} | {found['comfort']} | {found['alarm']} |"
         assert row in page
 
-    of_code = [row for row in table if row.topic == "Revised"]
-    others = [row for row in table if row.topic != "Revised"]
+    of_code = [row for row in table if row.topic in OF_CODE]
+    others = [row for row in table if row.topic not in OF_CODE]
     unknown = {
         known: [
             sum(judge == "unknown" for judge in (job_pairs.judge(row, known) for row in rows))

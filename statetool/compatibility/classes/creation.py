@@ -16,7 +16,7 @@ from statetool.serializers.kryo import model
 from statetool.serializers.kryo.model import Obj
 from statetool.serializers.kryo.serializer import KryoSerializer
 from statetool.serializers.typeutils.pojo import PojoSerializer
-from statetool.types.declared import TypeContext
+from statetool.types.declared import ClassDeclaration, TypeContext
 from statetool.types.execution import Creation
 from statetool.types.java import JavaType
 
@@ -66,7 +66,10 @@ class Creations:
                 one_by_one |= part.construct is not None
             elif isinstance(part, KryoSerializer):
                 names = {part.type_class, *(d.name for d in part.declarations())}
-                one_by_one |= any(self._is_doubtful(name) for name in names)
+                one_by_one |= any(
+                    self._is_doubtful(name) or self._has_other_fields(name) or self._is_other_anonymous(name)
+                    for name in names
+                )
                 part.watch(lambda name, value: self._watch_kryo(name, value, changed))
         return one_by_one
 
@@ -86,6 +89,21 @@ class Creations:
     def _is_doubtful(self, name: str) -> bool:
         found = self._of(name)
         return bool(found.fails or found.unknown) or (self._is_record(name) and self._has_own_code(name))
+
+    def _has_other_fields(self, name: str) -> bool:
+        """Return True if a field may hold a collection of another type than it has in the new job."""
+        before, after = self.old.find(name), self.new.find(name)
+        return after is not None and (before is None or before.fields != after.fields) and bool(_collections(after))
+
+    def _is_other_anonymous(self, name: str) -> bool:
+        """Return True if an anonymous class has other code: its number changes with each such class before it in the source."""
+        old, new = self.old.source, self.new.source
+        outer, dollar, number = name.rpartition("$")
+        if not dollar or not number.isdecimal() or old is None or new is None or not old.has(name) or not new.has(name):
+            return False
+        enclosing = self.new.find(outer)
+        is_constant = enclosing is not None and enclosing.kind == "enum"
+        return not is_constant and not old.is_same(name, new)
 
     def _has_own_code(self, name: str) -> bool:
         return self.new.source is not None and self.new.source.has_record_code(name)
@@ -150,9 +168,23 @@ class Creations:
             return
         if self._cannot_be(name):
             raise FormatError(f"the class {name} is abstract")
+        if self._is_other_anonymous(name):
+            changed(f"the anonymous class {name} has other code, or is another one, which got its number")
+        if isinstance(value, dict) and (declared := self.new.find(name)) is not None:
+            for part, kind in _collections(declared).items():
+                stored = value.get(part)
+                if isinstance(stored, Obj) and model.is_other_collection(kind, stored.cls):
+                    # Kryo puts it into the field.
+                    changed(f"{part}: a {stored.cls} where a {kind} is declared, and code that takes it for one fails")
         if self._is_doubtful(name):
             values = {n: _plain(v) for n, v in value.items()} if isinstance(value, dict) else {}
             self._construct(name, values, changed)
+
+
+def _collections(declared: ClassDeclaration) -> dict[str, str]:
+    """Return the fields that are collections or maps of the JDK, and their types."""
+    of_java = model.LIST_LIKE | model.MAP_LIKE | model.IMPLEMENTATIONS.keys()
+    return {name: kind.name for name, kind in declared.fields if kind.name in of_java}
 
 
 def _plain(value: Any) -> Any:

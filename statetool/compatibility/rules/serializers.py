@@ -44,6 +44,7 @@ from statetool.serializers.typeutils.composite import CompositeSerializer
 from statetool.serializers.typeutils.enums import EnumSerializer
 from statetool.serializers.typeutils.pojo import PojoSerializer
 from statetool.serializers.typeutils.row import RowSerializer
+from statetool.serializers.typeutils.tuples import TupleSerializer
 
 _ANOTHER_SCHEMA: Final = "The Avro schema changed."
 _GENERIC_RECORD: Final = "org.apache.avro.generic.GenericRecord"
@@ -51,6 +52,7 @@ _AS_IS: Final = Resolution(Level.AS_IS)
 MIGRATE: Final = migration_remedy(
     "Write a copy of the snapshot in which the values have the new type, if they can be converted."
 )
+_TUPLES: Final = "org.apache.flink.api.java.tuple.Tuple"
 _TAKE: Final = "Pass the jar of the old job too (--jar-a), or take a savepoint of the new job and check against it."
 _TRY: Final = "Restore a copy of the job from this snapshot to find out."
 
@@ -401,9 +403,20 @@ def _another_snapshot(old: Serializer) -> Resolution:
 
 
 def _composites(old: CompositeSerializer, new: CompositeSerializer) -> Resolution:
+    if type(old) is type(new) is TupleSerializer and len(old.nested) == len(new.nested):
+        return _tuples(old, new)
     if old.outer != new.outer or len(old.nested) != len(new.nested):
         return _another_type(old, new) if old.type_name != new.type_name else _another_snapshot(old)
     return _parts(old, new)
+
+
+def _tuples(old: TupleSerializer, new: TupleSerializer) -> Resolution:
+    """Follows ``TupleSerializerSnapshot``, which does not compare the classes: one may be a subclass of the other."""
+    if old.outer == new.outer or new.outer.startswith(_TUPLES):
+        return _parts(old, new)
+    text = f"The class {old.outer} became {new.outer}. The heap backend goes on with objects of the old class, and code that takes them for the new one fails."
+    warning = CheckWarning(kind="may_change", message=text, remedy=MIGRATE)
+    return combine([_parts(old, new), Resolution.because(Level.AS_IS, text, MIGRATE, warning)])
 
 
 def _parts(old: Serializer, new: Serializer) -> Resolution:

@@ -32,6 +32,7 @@ _STORES: Final = range(0x36, 0x57)
 _POPS: Final = (0x57, 0x58)
 _JUMPS: Final = (*range(0x99, 0xA9), 0xAA, 0xAB, 0xC6, 0xC7, 0xC8)
 _RETURNS: Final = (*range(0xAC, 0xB2), 0xBF)
+_ARETURN: Final = 0xB0
 _GETSTATIC: Final = 0xB2
 _PUTSTATIC: Final = 0xB3
 _PUTFIELD: Final = 0xB5
@@ -51,9 +52,14 @@ _NEW: Final = 0xBB
 #: Ends of the names of Flink's classes of types, and of the descriptors of methods that return one.
 _TYPES: Final = ("TypeInfo", "TypeInformation", "Serializer")
 _GIVES_TYPE: Final = tuple(f"{name};" for name in _TYPES)
+_BUILDS: Final = ("org.apache.flink.streaming.api.datastream.", "org.apache.flink.streaming.api.environment.")
 _STREAMS: Final = "Lorg/apache/flink/streaming/api/"
 _STATES: Final = "Lorg/apache/flink/api/common/state/"
 _STATE_CLASSES: Final = "org.apache.flink.api.common.state."
+_OF_RECEIVER: Final = ("createSerializer", "getTypeInfo")
+_FINAL: Final = 0x10
+#: Types in static final fields, by class and field.
+_Constants = dict[str, dict[str, str]]
 _HINT: Final = "org.apache.flink.api.common.typeinfo.TypeHint"
 _HINT_TEXT: Final = "TypeHint"
 _KEY_SELECTOR: Final = "org.apache.flink.api.java.functions.KeySelector"
@@ -79,15 +85,20 @@ def find_calls(class_path: ClassPath) -> Iterator[FlinkCall]:
         A class file is damaged.
     """
     own = [name for name in class_path.declaring if not name.startswith(_FLINK)]
+    constants: _Constants = {}
     # Subclasses give types to the constructors of classes that declare states.
     below = {sub for name in own for sub in class_path.subclasses(name)}
     for name in dict.fromkeys((*own, *sorted(below))):
         if (cls := class_path.read(name)) is not None:
             for method in cls.methods:
-                yield from _calls_of(class_path, cls, method)
+                calls = list(_calls_of(class_path, cls, method, constants))
+                yield from calls
+                if any(c.owner.startswith(_BUILDS) for c in calls):
+                    code = _code_hash(class_path, MemberReference(cls.name, method.name, method.descriptor))
+                    yield FlinkCall(cls.name, method.name, (code,), f"{cls.name}.{method.name}", use="builds")
 
 
-def _calls_of(class_path: ClassPath, cls: ClassFile, method: Member) -> Iterator[FlinkCall]:
+def _calls_of(class_path: ClassPath, cls: ClassFile, method: Member, constants: _Constants) -> Iterator[FlinkCall]:
     #: Arguments since the last call of Flink, and those of the objects under construction around them.
     pushed: list[str] = []
     outer: list[tuple[str, list[str]]] = []
@@ -130,23 +141,40 @@ def _calls_of(class_path: ClassPath, cls: ClassFile, method: Member) -> Iterator
                 # A constructor of a subclass begins with that of its superclass.
                 is_super = called.name == "<init>" and method.name == "<init>" and called.owner == cls.superclass
                 yield FlinkCall(called.owner, called.name, tuple(pushed[is_super:]), place, branches, _count(called))
-                pushed, branches = [], False
+                pushed, branches = _type_of_receiver(called, pushed), False
             elif operation == _INVOKESTATIC and called.owner.startswith("java."):
                 pushed.append(f"{_simple(called.owner)}.{called.name}")
             else:
-                pushed.append(COMPUTED)
+                pushed = _type_of_receiver(called, pushed) or [*pushed, COMPUTED]
         elif operation == _ANEWARRAY:
             pushed[-1:] = [_ARRAY]  # instead of its length
         elif operation == _AASTORE and _store(pushed):
             pass
         elif operation in _STORES or operation in (_PUTFIELD, _PUTSTATIC):
-            field = cls.constants.member(operands.u2()) if operation not in _STORES and named else None
-            if field is not None and _STATES in field.descriptor:
+            field = cls.constants.member(operands.u2()) if operation not in _STORES else None
+            if field is not None and named and _STATES in field.descriptor:
                 yield FlinkCall(field.owner, field.name, (named,), place, use="fields")
                 named = ""
+            if field is not None:
+                yield from _kept_type(field.owner, field.name, pushed, place)
             pushed = []
-        elif (argument := _argument(class_path, cls, operation, operands)) is not None:
+        elif operation == _ARETURN:
+            yield from _kept_type(cls.name, "return", pushed, place)
+            pushed = []
+        elif (argument := _argument(class_path, cls, operation, operands, constants)) is not None:
             pushed.append(argument)
+
+
+def _kept_type(owner: str, name: str, pushed: list[str], place: str) -> Iterator[FlinkCall]:
+    """Yield the type that code stores in a field of the job, or that a method of it returns."""
+    if pushed and _names_type(pushed[-1]):
+        yield FlinkCall(owner, name, (pushed[-1],), place, use="types")
+
+
+def _type_of_receiver(called: MemberReference, pushed: list[str]) -> list[str]:
+    """Return what is pushed up to the type for which a call returns the serializer or the type of a hint; empty for other calls."""
+    typed = [at for at, text in enumerate(pushed) if _names_type(text)] if called.name in _OF_RECEIVER else []
+    return pushed[: typed[-1] + 1] if typed else []
 
 
 def _count(called: MemberReference) -> int:
@@ -192,18 +220,39 @@ def _hint(class_path: ClassPath, name: str) -> str:
     return f"{_HINT_TEXT}<{', '.join(map(_text, class_signature(cls).superclass.args))}>"
 
 
-def _argument(class_path: ClassPath, cls: ClassFile, operation: int, operands: Cursor) -> str | None:
+def _argument(
+    class_path: ClassPath, cls: ClassFile, operation: int, operands: Cursor, constants: _Constants
+) -> str | None:
     """Return the text of an argument that an instruction pushes, ``None`` if it pushes none."""
     if (constant := constant_text(cls, operation, operands, full_names=True)) is not None:
         return constant
     if operation == _GETSTATIC:
         member = cls.constants.member(operands.u2())
         text = f"{_simple(member.owner)}.{member.name}"
-        # A field of the job may have any value.
-        return text if member.owner.startswith((_FLINK, "java.")) else COMPUTED + text
+        if member.owner.startswith((_FLINK, "java.")):
+            return text
+        # Another field of the job may have any value.
+        return _constant_types(class_path, member.owner, constants).get(member.name, COMPUTED + text)
     if operation == _INVOKEDYNAMIC:
         return _lambda(class_path, cls, operands.u2())
     return COMPUTED if operation in _LOADS else None
+
+
+def _constant_types(class_path: ClassPath, name: str, constants: _Constants) -> dict[str, str]:
+    """Return the types in static final fields of a class, as far as its initializer sets each without a branch."""
+    if name in constants:
+        return constants[name]
+    # A field that the initializer itself reads has no value yet.
+    constants[name] = {}
+    cls = class_path.read(name)
+    code = None if cls is None else next((m for m in cls.methods if m.name == "<clinit>"), None)
+    if cls is None or code is None or any(operation in _JUMPS for operation, _ in instructions(code.code)):
+        return {}
+    fixed = {f.name for f in cls.fields if f.access & _FINAL}
+    calls = _calls_of(class_path, cls, code, constants)
+    set_types = [c for c in calls if c.use == "types" and c.owner == name and c.name in fixed]
+    constants[name] = {c.name: c.arguments[0] for c in set_types if COMPUTED not in c.arguments[0]}
+    return constants[name]
 
 
 def _lambda(class_path: ClassPath, cls: ClassFile, index: int) -> str:
@@ -239,7 +288,12 @@ def _code_hash(class_path: ClassPath, first: MemberReference) -> str:
         digest.update(code_text(cls, method).encode())
         read += 1
         for operation, operands in instructions(method.code):
-            if operation in _INVOKES and (found := cls.constants.member(operands.u2())) not in seen:
+            if operation not in (*_INVOKES, _GETSTATIC):
+                continue
+            found = cls.constants.member(operands.u2())
+            if operation == _GETSTATIC:
+                found = MemberReference(found.owner, "<clinit>", "()V")
+            if found not in seen:
                 seen.add(found)
                 unread.append(found)
     return digest.hexdigest()[:_DIGITS] if digest.digest() != _NO_CODE else ""

@@ -108,6 +108,33 @@ OPEN_TYPES: Final = frozenset(
 ) | frozenset(("java.util.Map$Entry", "java.lang.Cloneable", "java.util.Comparator"))
 
 
+#: Collections and maps of the JDK that other ones extend.
+_EXTENDED: Final = {
+    "java.util.LinkedHashSet": "java.util.HashSet", "java.util.Stack": "java.util.Vector", "java.util.LinkedHashMap": "java.util.HashMap",
+    "java.util.Properties": "java.util.Hashtable", "java.util.RegularEnumSet": "java.util.EnumSet", "java.util.JumboEnumSet": "java.util.EnumSet",
+}  # fmt: skip
+#: Interfaces of collections, and parts of the names of the classes that implement them.
+_FAMILIES: Final = {
+    **dict.fromkeys(("java.util.List", "java.util.AbstractList"), ("List", "Vector", "Stack", "GenericData$Array")),
+    **dict.fromkeys(("java.util.Set", "java.util.AbstractSet"), ("Set",)),
+    **dict.fromkeys(("java.util.SortedSet", "java.util.NavigableSet"), ("TreeSet", "SkipListSet", "SortedSet")),
+    **dict.fromkeys(("java.util.Queue", "java.util.Deque"), ("Queue", "Deque", "LinkedList")),
+    **dict.fromkeys(("java.util.SortedMap", "java.util.NavigableMap"), ("TreeMap", "SkipListMap", "SortedMap", "NavigableMap")),
+}  # fmt: skip
+
+
+def is_other_collection(declared: str, stored: str) -> bool:
+    """Return True if an object of a collection or map of the JDK is none of another type of these."""
+    if stored not in LIST_LIKE | MAP_LIKE or declared in (stored, _EXTENDED.get(stored)):
+        return False
+    if declared in LIST_LIKE | MAP_LIKE or (
+        declared in IMPLEMENTATIONS and (stored in MAP_LIKE) != (IMPLEMENTATIONS[declared] in MAP_LIKE)
+    ):
+        return True
+    parts = _FAMILIES.get(declared)
+    return parts is not None and not any(part in stored.rpartition(".")[2] for part in parts)
+
+
 def box_class(name: str) -> str:
     """Return the box of a primitive, or the name itself."""
     return PRIMITIVES.get(name, name)

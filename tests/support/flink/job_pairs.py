@@ -1,4 +1,4 @@
-"""Pairs of jobs that differ in more than classes: patterns, windows, records in flight, operators, change logs, Avro and Scala.
+"""Pairs of jobs in two versions: patterns, windows, records in flight, operators, values, ways to declare a state, change logs, Avro and Scala.
 
 Each class of ``job_pairs/jobs`` and its neighbours is a job in two versions: lines that end with ``// old`` and ``// new`` are those of one. The old
 version receives lines and takes a snapshot, and both versions go on from it with the same lines. ``python -m tests.support.flink.job_pairs`` runs all
