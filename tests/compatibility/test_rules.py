@@ -313,6 +313,6 @@ def test_commits_with_a_lower_checkpoint_id(tmp_path: Path) -> None:
     """X10: Iceberg drops commits of ids that its table has."""
     case = unpack(PACKED, tmp_path / "lakes") / "iceberg-1.10.0"
     patient = Patient.of(case / "snapshot", tmp_path / "low")
-    assert "X10" not in {rule for rule, _ in found(st.check(str(patient.folder), flink="1.20"))}
+    assert "X10" not in {rule for rule, _ in found(st.check(str(patient.folder), flink_version="1.20"))}
     patient.write(replace(patient.metadata, checkpoint_id=1))
-    assert ("X10", "loses") in found(st.check(str(patient.folder), flink="1.20"))
+    assert ("X10", "loses") in found(st.check(str(patient.folder), flink_version="1.20"))
