@@ -12,7 +12,7 @@ import pytest
 
 import statetool as st
 from statetool.compatibility.verdicts import Check
-from tests.compatibility.test_steps import found, snapshot_of
+from tests.support.checks.restore_steps import found, snapshot_of
 from tests.support.compile import make_jar
 from tests.support.corpora.archives import unpack
 from tests.support.flink import job_pairs

@@ -16,7 +16,7 @@ from statetool.compatibility.steps.keyed_state import _in_forst
 from statetool.compatibility.verdicts import Level, Resolution
 from statetool.formats.metadata.handles import ByteStreamHandle, KeyGroupsHandle
 from statetool.formats.metadata.model import MasterState
-from tests.compatibility.test_steps import found, job_graph, snapshot_of, step
+from tests.support.checks.restore_steps import found, job_graph, snapshot_of, step
 from tests.support.connectors.lake_cases import PACKED
 from tests.support.corpora.archives import HERE, unpack
 from tests.support.failures.damage import Patient

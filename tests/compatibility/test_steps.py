@@ -19,48 +19,19 @@ from statetool.cli.main import cli
 from statetool.compatibility import steps
 from statetool.compatibility.restore import Restore
 from statetool.compatibility.rule_table import restore_rules
-from statetool.compatibility.step_verdicts import StepVerdict
 from statetool.compatibility.steps import coordinators, patterns, windows
 from statetool.compatibility.steps.files import _is_in
 from statetool.compatibility.steps.order import STEPS
 from statetool.compatibility.steps.windows import OpenWindows, changed_bounds
-from statetool.compatibility.verdicts import Check
 from statetool.errors import OptionError
 from statetool.formats.metadata.properties import CheckpointProperties
+from tests.support.checks.restore_steps import found, job_graph, snapshot_of, step
 from tests.support.corpora.archives import HERE, unpack
 
 
 @pytest.fixture(scope="module")
 def jobs_of_more_kinds(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return unpack(HERE / "corpus" / "jobs.tar.xz", tmp_path_factory.mktemp("jobs"))
-
-
-def found(check: Check) -> set[tuple[str, str]]:
-    """Return rule and kind of all findings."""
-    return {(f.rule, f.kind) for step in check.steps for f in step.findings}
-
-
-def step(check: Check, name: str) -> StepVerdict:
-    return next(s for s in check.steps if s.step == name)
-
-
-def snapshot_of(case: Path) -> str:
-    return str(max((case / "snapshot").rglob("_metadata")).parent)
-
-
-def job_graph(file: Path, *vertices: tuple[str, int, str, tuple[tuple[str, str], ...]]) -> str:
-    """Write a job graph: id, parallelism, description, and inputs (id, strategy) of each vertex."""
-    nodes = [
-        {
-            "id": vertex_id,
-            "parallelism": parallelism,
-            "description": description,
-            "inputs": [{"num": i, "id": source, "ship_strategy": how} for i, (source, how) in enumerate(inputs)],
-        }
-        for vertex_id, parallelism, description, inputs in vertices
-    ]
-    file.write_text(json.dumps({"plan": {"jid": "0", "name": "job", "nodes": nodes}}))
-    return str(file)
 
 
 def test_every_step_has_a_verdict_and_a_reason_if_it_is_not_relevant(restores: Path) -> None:
