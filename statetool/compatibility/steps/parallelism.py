@@ -207,6 +207,8 @@ def _added_to_chains(restore: Restore) -> Iterator[Result]:
 
 def _may_be_chained(restore: Restore, operator: OperatorInventory, other: OperatorInventory) -> bool:
     graph = restore.options.graph
+    if any(s.managed_keyed is not None for s in operator.state.subtasks):
+        return False  # An exchange by key is before it, and ends the chain.
     if graph is None:
         return operator.state.parallelism == other.state.parallelism
     vertices = graph.vertex_of(operator), graph.vertex_of(other)
