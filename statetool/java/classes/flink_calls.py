@@ -103,9 +103,8 @@ def _calls_of(class_path: ClassPath, cls: ClassFile, method: Member, constants: 
     pushed: list[str] = []
     outer: list[tuple[str, list[str]]] = []
     place = f"{cls.name}.{method.name}"
-    branches = False
-    #: The name of the state that was declared last.
-    named = ""
+    #: The name of the state that was declared last is ``named``.
+    branches, named = False, ""
     for operation, operands in instructions(method.code):
         branches = branches or operation in _JUMPS
         if operation == _NEW:
@@ -127,10 +126,9 @@ def _calls_of(class_path: ClassPath, cls: ClassFile, method: Member, constants: 
                 if not is_flink:
                     hint = _hint(class_path, called.owner)
                     pushed = [*before, hint] if hint else [*before, _named(class_path, called.owner), *pushed]
-                elif called.owner.endswith(_TYPES):
-                    pushed = [*before, f"{_simple(called.owner)}({', '.join(pushed)})"]
                 else:
-                    pushed = before
+                    made = f"{_simple(called.owner)}({', '.join(pushed)})"
+                    pushed = [*before, made] if called.owner.endswith(_TYPES) else before
             elif is_flink and operation == _INVOKESTATIC and called.descriptor.endswith(_GIVES_TYPE):
                 count = _count(called)
                 kept, arguments = pushed[: len(pushed) - count], pushed[len(pushed) - count :]
@@ -152,17 +150,21 @@ def _calls_of(class_path: ClassPath, cls: ClassFile, method: Member, constants: 
             pass
         elif operation in _STORES or operation in (_PUTFIELD, _PUTSTATIC):
             field = cls.constants.member(operands.u2()) if operation not in _STORES else None
-            if field is not None and named and _STATES in field.descriptor:
-                yield FlinkCall(field.owner, field.name, (named,), place, use="fields")
-                named = ""
             if field is not None:
-                yield from _kept_type(field.owner, field.name, pushed, place)
+                yield from _stored(field, named, pushed, place)
+                named = "" if _STATES in field.descriptor else named
             pushed = []
         elif operation == _ARETURN:
             yield from _kept_type(cls.name, "return", pushed, place)
-            pushed = []
         elif (argument := _argument(class_path, cls, operation, operands, constants)) is not None:
             pushed.append(argument)
+
+
+def _stored(field: MemberReference, named: str, pushed: list[str], place: str) -> Iterator[FlinkCall]:
+    """Yield the state, or the type, that code stores in a field."""
+    if named and _STATES in field.descriptor:
+        yield FlinkCall(field.owner, field.name, (named,), place, use="fields")
+    yield from _kept_type(field.owner, field.name, pushed, place)
 
 
 def _kept_type(owner: str, name: str, pushed: list[str], place: str) -> Iterator[FlinkCall]:
