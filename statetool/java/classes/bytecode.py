@@ -13,29 +13,75 @@ from typing import Final
 from statetool.io.cursor import Cursor
 from statetool.java.classes.class_file import ENUM, ClassFile, Constants
 
-_ICONST_M1: Final = 0x02
-_ICONST_5: Final = 0x08
-_BIPUSH: Final = 0x10
-_SIPUSH: Final = 0x11
-_LDC: Final = 0x12
-_LDC_W: Final = 0x13
-PUTSTATIC: Final = 0xB3
-INVOKEVIRTUAL: Final = 0xB6
-NEW: Final = 0xBB
-_TABLESWITCH: Final = 0xAA
-_LOOKUPSWITCH: Final = 0xAB
-_WIDE: Final = 0xC4
-_IINC: Final = 0x84
-_LAST: Final = 0xC9
+
+class Opcode:
+    """Numbers of instructions: each is the position of its name. They are no enum, which takes milliseconds to make."""
+
+    # fmt: off
+    (
+        NOP, ACONST_NULL, ICONST_M1, ICONST_0, ICONST_1, ICONST_2, ICONST_3, ICONST_4, ICONST_5, LCONST_0, LCONST_1,
+        FCONST_0, FCONST_1, FCONST_2, DCONST_0, DCONST_1, BIPUSH, SIPUSH, LDC, LDC_W, LDC2_W, ILOAD, LLOAD, FLOAD,
+        DLOAD, ALOAD, ILOAD_0, ILOAD_1, ILOAD_2, ILOAD_3, LLOAD_0, LLOAD_1, LLOAD_2, LLOAD_3, FLOAD_0, FLOAD_1,
+        FLOAD_2, FLOAD_3, DLOAD_0, DLOAD_1, DLOAD_2, DLOAD_3, ALOAD_0, ALOAD_1, ALOAD_2, ALOAD_3, IALOAD, LALOAD,
+        FALOAD, DALOAD, AALOAD, BALOAD, CALOAD, SALOAD, ISTORE, LSTORE, FSTORE, DSTORE, ASTORE, ISTORE_0, ISTORE_1,
+        ISTORE_2, ISTORE_3, LSTORE_0, LSTORE_1, LSTORE_2, LSTORE_3, FSTORE_0, FSTORE_1, FSTORE_2, FSTORE_3,
+        DSTORE_0, DSTORE_1, DSTORE_2, DSTORE_3, ASTORE_0, ASTORE_1, ASTORE_2, ASTORE_3, IASTORE, LASTORE, FASTORE,
+        DASTORE, AASTORE, BASTORE, CASTORE, SASTORE, POP, POP2, DUP, DUP_X1, DUP_X2, DUP2, DUP2_X1, DUP2_X2, SWAP,
+        IADD, LADD, FADD, DADD, ISUB, LSUB, FSUB, DSUB, IMUL, LMUL, FMUL, DMUL, IDIV, LDIV, FDIV, DDIV, IREM, LREM,
+        FREM, DREM, INEG, LNEG, FNEG, DNEG, ISHL, LSHL, ISHR, LSHR, IUSHR, LUSHR, IAND, LAND, IOR, LOR, IXOR, LXOR,
+        IINC, I2L, I2F, I2D, L2I, L2F, L2D, F2I, F2L, F2D, D2I, D2L, D2F, I2B, I2C, I2S, LCMP, FCMPL, FCMPG, DCMPL,
+        DCMPG, IFEQ, IFNE, IFLT, IFGE, IFGT, IFLE, IF_ICMPEQ, IF_ICMPNE, IF_ICMPLT, IF_ICMPGE, IF_ICMPGT, IF_ICMPLE,
+        IF_ACMPEQ, IF_ACMPNE, GOTO, JSR, RET, TABLESWITCH, LOOKUPSWITCH, IRETURN, LRETURN, FRETURN, DRETURN,
+        ARETURN, RETURN, GETSTATIC, PUTSTATIC, GETFIELD, PUTFIELD, INVOKEVIRTUAL, INVOKESPECIAL, INVOKESTATIC,
+        INVOKEINTERFACE, INVOKEDYNAMIC, NEW, NEWARRAY, ANEWARRAY, ARRAYLENGTH, ATHROW, CHECKCAST, INSTANCEOF,
+        MONITORENTER, MONITOREXIT, WIDE, MULTIANEWARRAY, IFNULL, IFNONNULL, GOTO_W, JSR_W,
+    ) = range(0xCA)
+    # fmt: on
+
+
+_ICONST_M1: Final = Opcode.ICONST_M1
+_ICONST_5: Final = Opcode.ICONST_5
+_BIPUSH: Final = Opcode.BIPUSH
+_SIPUSH: Final = Opcode.SIPUSH
+_LDC: Final = Opcode.LDC
+_LDC_W: Final = Opcode.LDC_W
+PUTSTATIC: Final = Opcode.PUTSTATIC
+INVOKEVIRTUAL: Final = Opcode.INVOKEVIRTUAL
+NEW: Final = Opcode.NEW
+_TABLESWITCH: Final = Opcode.TABLESWITCH
+_LOOKUPSWITCH: Final = Opcode.LOOKUPSWITCH
+_WIDE: Final = Opcode.WIDE
+_IINC: Final = Opcode.IINC
+_LAST: Final = Opcode.JSR_W
 
 
 def _operand_bytes() -> dict[int, int]:
     """Return the bytes after each instruction of fixed size."""
     sizes = dict.fromkeys(range(_LAST + 1), 0)
-    one = (0x10, 0x12, *range(0x15, 0x1A), *range(0x36, 0x3B), 0xA9, 0xBC)
-    two = (0x11, 0x13, 0x14, 0x84, *range(0x99, 0xA9), *range(0xB2, 0xB9), 0xBB, 0xBD, 0xC0, 0xC1, 0xC6, 0xC7)
-    four = (0xB9, 0xBA, 0xC8, 0xC9)
-    return sizes | dict.fromkeys(one, 1) | dict.fromkeys(two, 2) | {0xC5: 3} | dict.fromkeys(four, 4)
+    one = (
+        Opcode.BIPUSH,
+        Opcode.LDC,
+        *range(Opcode.ILOAD, Opcode.ILOAD_0),
+        *range(Opcode.ISTORE, Opcode.ISTORE_0),
+        Opcode.RET,
+        Opcode.NEWARRAY,
+    )
+    two = (
+        Opcode.SIPUSH,
+        Opcode.LDC_W,
+        Opcode.LDC2_W,
+        Opcode.IINC,
+        *range(Opcode.IFEQ, Opcode.RET),
+        *range(Opcode.GETSTATIC, Opcode.INVOKEINTERFACE),
+        Opcode.NEW,
+        Opcode.ANEWARRAY,
+        Opcode.CHECKCAST,
+        Opcode.INSTANCEOF,
+        Opcode.IFNULL,
+        Opcode.IFNONNULL,
+    )
+    four = (Opcode.INVOKEINTERFACE, Opcode.INVOKEDYNAMIC, Opcode.GOTO_W, Opcode.JSR_W)
+    return sizes | dict.fromkeys(one, 1) | dict.fromkeys(two, 2) | {Opcode.MULTIANEWARRAY: 3} | dict.fromkeys(four, 4)
 
 
 _OPERANDS: Final = _operand_bytes()

@@ -5,22 +5,22 @@ from __future__ import annotations
 from typing import Final
 
 from statetool.io.cursor import Cursor
-from statetool.java.classes.bytecode import instructions
+from statetool.java.classes.bytecode import Opcode, instructions
 from statetool.java.classes.class_file import ClassConstant, ClassFile, Member
 
-_ICONST_M1: Final = 0x02
-_ICONST_5: Final = 0x08
-_LCONST_0: Final = 0x09
-_LCONST_1: Final = 0x0A
-_BIPUSH: Final = 0x10
-_SIPUSH: Final = 0x11
-_LDC: Final = 0x12
-_LDC_W: Final = 0x13
-_LDC2_W: Final = 0x14
-_MEMBERS: Final = range(0xB2, 0xBA)
-_INVOKEDYNAMIC: Final = 0xBA
+_ICONST_M1: Final = Opcode.ICONST_M1
+_ICONST_5: Final = Opcode.ICONST_5
+_LCONST_0: Final = Opcode.LCONST_0
+_LCONST_1: Final = Opcode.LCONST_1
+_BIPUSH: Final = Opcode.BIPUSH
+_SIPUSH: Final = Opcode.SIPUSH
+_LDC: Final = Opcode.LDC
+_LDC_W: Final = Opcode.LDC_W
+_LDC2_W: Final = Opcode.LDC2_W
+_MEMBERS: Final = range(Opcode.GETSTATIC, Opcode.INVOKEDYNAMIC)
+_INVOKEDYNAMIC: Final = Opcode.INVOKEDYNAMIC
 #: ``new``, ``anewarray``, ``checkcast`` and ``instanceof``.
-_CLASSES: Final = (0xBB, 0xBD, 0xC0, 0xC1)
+_CLASSES: Final = (Opcode.NEW, Opcode.ANEWARRAY, Opcode.CHECKCAST, Opcode.INSTANCEOF)
 
 
 def code_text(cls: ClassFile, method: Member) -> str:

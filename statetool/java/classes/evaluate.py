@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from statetool.io.cursor import Cursor
-from statetool.java.classes.bytecode import instructions
+from statetool.java.classes.bytecode import Opcode, instructions
 from statetool.java.classes.class_file import STATIC, ClassFile, Member, MemberReference
 from statetool.java.classes.class_path import ClassPath
 from statetool.java.classes.expressions import (
@@ -57,8 +57,8 @@ _VARARGS_HASHES: Final = (
 )
 _RECORD_METHODS: Final = "java.lang.runtime.ObjectMethods"
 #: Conversions to int (from double, float, and to its smaller types), and to long and double.
-_TO_INT: Final = (0x8B, 0x8E, 0x91, 0x92, 0x93)
-_TO_WIDE: Final = (0x85, 0x87, 0x8A, 0x8C, 0x8D, 0x8F)
+_TO_INT: Final = (Opcode.F2I, Opcode.D2I, Opcode.I2B, Opcode.I2C, Opcode.I2S)
+_TO_WIDE: Final = (Opcode.I2L, Opcode.I2D, Opcode.L2D, Opcode.F2L, Opcode.F2D, Opcode.D2L)
 HASH_CODE: Final = MemberReference("", "hashCode", "()I")
 
 
@@ -237,21 +237,23 @@ class _Run:
     # Each step has the state before the instruction, the operation and a cursor at its operands.
 
     def constant(self, state: _State, operation: int, operands: Cursor) -> None:
-        if operation == 0x01:
+        if operation == Opcode.ACONST_NULL:
             state.stack.append(NULL)
-        elif operation <= 0x08:
-            state.stack.append(Linear(operation - 3))
-        elif operation <= 0x0F:
-            base, wide = ((0x09, True), (0x0B, False), (0x0E, True))[(operation >= 0x0B) + (operation >= 0x0E)]
+        elif operation <= Opcode.ICONST_5:
+            state.stack.append(Linear(operation - Opcode.ICONST_0))
+        elif operation <= Opcode.DCONST_1:
+            base, wide = ((Opcode.LCONST_0, True), (Opcode.FCONST_0, False), (Opcode.DCONST_0, True))[
+                (operation >= Opcode.FCONST_0) + (operation >= Opcode.DCONST_0)
+            ]
             state.stack.append(Expression("number", (operation - base,), wide))
-        elif operation in (0x10, 0x11):
-            state.stack.append(Linear(operands.i1() if operation == 0x10 else operands.i2()))
+        elif operation in (Opcode.BIPUSH, Opcode.SIPUSH):
+            state.stack.append(Linear(operands.i1() if operation == Opcode.BIPUSH else operands.i2()))
         else:
             self._load_constant(state, operation, operands)
 
     def _load_constant(self, state: _State, operation: int, operands: Cursor) -> None:
-        loaded = self._cls.constants.loaded(operands.u1() if operation == 0x12 else operands.u2())
-        if operation == 0x14:
+        loaded = self._cls.constants.loaded(operands.u1() if operation == Opcode.LDC else operands.u2())
+        if operation == Opcode.LDC2_W:
             state.stack.append(Expression("number", (loaded,), is_wide=True))
         elif isinstance(loaded, str):
             state.stack.append(Expression("text", (loaded,)))
@@ -261,13 +263,15 @@ class _Run:
             state.stack.append(Expression("number", (loaded,)))
 
     def load(self, state: _State, operation: int, operands: Cursor) -> None:
-        index = operands.u1() if operation < 0x1A else (operation - 0x1A) % 4
+        index = operands.u1() if operation < Opcode.ILOAD_0 else (operation - Opcode.ILOAD_0) % 4
         if index not in state.variables:
             raise NotEvaluatedError("has a variable with different values")
         state.stack.append(state.variables[index])
 
     def store(self, state: _State, operation: int, operands: Cursor) -> None:
-        state.variables[operands.u1() if operation < 0x3B else (operation - 0x3B) % 4] = state.pop()
+        state.variables[operands.u1() if operation < Opcode.ISTORE_0 else (operation - Opcode.ISTORE_0) % 4] = (
+            state.pop()
+        )
 
     def increment(self, state: _State, operation: int, operands: Cursor) -> None:
         index, by = operands.u1(), operands.i1()
@@ -281,16 +285,16 @@ class _Run:
         top = state.pop()
         is_wide = isinstance(top, Expression) and top.is_wide
         match operation:
-            case 0x57:
+            case Opcode.POP:
                 pass
-            case 0x58:
+            case Opcode.POP2:
                 if not is_wide:
                     state.pop()
-            case 0x59:
+            case Opcode.DUP:
                 state.stack += [top, top]
-            case 0x5C if is_wide:
+            case Opcode.DUP2 if is_wide:
                 state.stack += [top, top]
-            case 0x5F:
+            case Opcode.SWAP:
                 state.stack += [top, state.pop()]
             case _:
                 below = state.pop()
@@ -298,20 +302,20 @@ class _Run:
 
     def calculate(self, state: _State, operation: int, operands: Cursor) -> None:
         """Arithmetic of ints."""
-        if operation == 0x74:
+        if operation == Opcode.INEG:
             state.stack.append(state.pop_int() * -1)
             return
         right, left = state.pop_int(), state.pop_int()
         match operation:
-            case 0x60:
+            case Opcode.IADD:
                 result = left + right
-            case 0x64:
+            case Opcode.ISUB:
                 result = left + right * -1
-            case 0x68 if not right.terms or not left.terms:
+            case Opcode.IMUL if not right.terms or not left.terms:
                 result = left * right.constant if not right.terms else right * left.constant
-            case 0x78 if not right.terms:
+            case Opcode.ISHL if not right.terms:
                 result = left * (1 << (right.constant & 31))
-            case 0x82:
+            case Opcode.IXOR:
                 result = _exclusive_or(left, right)
             case _:
                 result = term("operation", operation, left, right)
@@ -319,7 +323,7 @@ class _Run:
 
     def calculate_wide(self, state: _State, operation: int, operands: Cursor) -> None:
         """Shifts of longs by 32, and exclusive or of longs."""
-        if operation == 0x83:
+        if operation == Opcode.LXOR:
             right, left = state.pop_other(), state.pop_other()
             for whole, half in ((left, right), (right, left)):
                 if half == Expression("high", (whole,), is_wide=True):
@@ -336,7 +340,7 @@ class _Run:
         )
 
     def convert(self, state: _State, operation: int, operands: Cursor) -> None:
-        if operation == 0x88:
+        if operation == Opcode.L2I:
             value = state.pop_other()
             state.stack.append(fold(*value.args) if value.name == "folded" else term("low", value))
         elif operation in _TO_INT:
@@ -349,19 +353,19 @@ class _Run:
         state.stack.append(term("compare", left, right))
 
     def if_int(self, state: _State, operation: int, operands: Cursor) -> None:
-        if operation >= 0x9F:
+        if operation >= Opcode.IF_ICMPEQ:
             right = state.pop_int()
-            value, operation = state.pop_int() + right * -1, operation - 6
+            value, operation = state.pop_int() + right * -1, operation - (Opcode.IF_ICMPEQ - Opcode.IFEQ)
         else:
             value = state.pop_int()
         condition, expected = {
-            0x99: ("is_zero", True), 0x9A: ("is_zero", False), 0x9B: ("is_negative", True),
-            0x9C: ("is_negative", False), 0x9D: ("is_positive", True), 0x9E: ("is_positive", False),
+            Opcode.IFEQ: ("is_zero", True), Opcode.IFNE: ("is_zero", False), Opcode.IFLT: ("is_negative", True),
+            Opcode.IFGE: ("is_negative", False), Opcode.IFGT: ("is_positive", True), Opcode.IFLE: ("is_positive", False),
         }[operation]  # fmt: skip
         self._branch(state, operands, Expression(condition, (value,)), expected)
 
     def if_null(self, state: _State, operation: int, operands: Cursor) -> None:
-        self._branch(state, operands, is_null(state.pop()), operation == 0xC6)
+        self._branch(state, operands, is_null(state.pop()), operation == Opcode.IFNULL)
 
     def go_to(self, state: _State, operation: int, operands: Cursor) -> None:
         target = operands.pos - 1 + operands.i2()
@@ -372,7 +376,7 @@ class _Run:
 
     def leave(self, state: _State, operation: int, operands: Cursor) -> None:
         """``return`` and ``athrow``: what throws has no result."""
-        if operation != 0xBF:
+        if operation != Opcode.ATHROW:
             state.stack = [state.pop()]
             state.variables = {}
             self._returned.append(state)
@@ -380,7 +384,7 @@ class _Run:
 
     def get_field(self, state: _State, operation: int, operands: Cursor) -> None:
         member = self._cls.constants.member(operands.u2())
-        if operation == 0xB2:
+        if operation == Opcode.GETSTATIC:
             name, args = "static", (member.owner, member.name)
         elif state.pop() == THIS:
             name, args = "field", (member.name, member.descriptor)
@@ -393,7 +397,7 @@ class _Run:
 
     def new(self, state: _State, operation: int, operands: Cursor) -> None:
         created = self._evaluator.new_object()
-        if operation == 0xBD:
+        if operation == Opcode.ANEWARRAY:
             size = state.pop_int()
             if size.terms or not 0 <= size.constant <= _MAX_ELEMENTS:
                 raise NotEvaluatedError("has an array of variable or large size")
@@ -419,15 +423,19 @@ class _Run:
         parameters, result = parse_parameters(method.descriptor)
         arguments = [_checked(state.pop(), kind) for kind in reversed(parameters)][::-1]
         value: Value | None
-        if operation == 0xB8:
+        if operation == Opcode.INVOKESTATIC:
             value = self._static(state, method, arguments)
         else:
             receiver = state.pop_other()
             if receiver.name == "new":
                 value = _build(state, receiver, method, arguments)
             elif receiver == THIS:
-                special = self._evaluator.superclass_of(self._cls, method.owner) if operation == 0xB7 else None
-                start = special if operation == 0xB7 else self._evaluator.cls
+                special = (
+                    self._evaluator.superclass_of(self._cls, method.owner)
+                    if operation == Opcode.INVOKESPECIAL
+                    else None
+                )
+                start = special if operation == Opcode.INVOKESPECIAL else self._evaluator.cls
                 value = self._evaluator.call_on_this(start, method, arguments, self._depth + 1)
             else:
                 value = _of_other_object(receiver, method)
@@ -616,24 +624,44 @@ _STATIC: Final[dict[tuple[str, str, str], Callable[..., Value]]] = {
 }
 _Step = Callable[[_Run, _State, int, Cursor], None]
 _STEPS: Final[dict[int, _Step]] = {
-    0x00: _Run.cast,
-    **dict.fromkeys(range(0x01, 0x15), _Run.constant),
-    **dict.fromkeys(range(0x15, 0x2E), _Run.load),
-    **dict.fromkeys(range(0x36, 0x4F), _Run.store),
-    0x53: _Run.store_element,
-    **dict.fromkeys((0x57, 0x58, 0x59, 0x5C, 0x5F), _Run.arrange),
-    **dict.fromkeys((0x60, 0x64, 0x68, 0x6C, 0x70, 0x74, 0x78, 0x7A, 0x7C, 0x7E, 0x80, 0x82), _Run.calculate),
-    **dict.fromkeys((0x7B, 0x7D, 0x83), _Run.calculate_wide),
-    0x84: _Run.increment,
-    **dict.fromkeys(range(0x85, 0x94), _Run.convert),
-    **dict.fromkeys(range(0x94, 0x99), _Run.compare),
-    **dict.fromkeys(range(0x99, 0xA5), _Run.if_int),
-    0xA7: _Run.go_to,
-    **dict.fromkeys((0xAC, 0xAD, 0xAE, 0xAF, 0xB0, 0xBF), _Run.leave),
-    **dict.fromkeys((0xB2, 0xB4), _Run.get_field),
-    **dict.fromkeys((0xB6, 0xB7, 0xB8, 0xB9), _Run.invoke),
-    0xBA: _Run.invoke_dynamic,
-    **dict.fromkeys((0xBB, 0xBD), _Run.new),
-    0xC0: _Run.cast,
-    **dict.fromkeys((0xC6, 0xC7), _Run.if_null),
+    Opcode.NOP: _Run.cast,
+    **dict.fromkeys(range(Opcode.ACONST_NULL, Opcode.ILOAD), _Run.constant),
+    **dict.fromkeys(range(Opcode.ILOAD, Opcode.IALOAD), _Run.load),
+    **dict.fromkeys(range(Opcode.ISTORE, Opcode.IASTORE), _Run.store),
+    Opcode.AASTORE: _Run.store_element,
+    **dict.fromkeys((Opcode.POP, Opcode.POP2, Opcode.DUP, Opcode.DUP2, Opcode.SWAP), _Run.arrange),
+    **dict.fromkeys(
+        (
+            Opcode.IADD,
+            Opcode.ISUB,
+            Opcode.IMUL,
+            Opcode.IDIV,
+            Opcode.IREM,
+            Opcode.INEG,
+            Opcode.ISHL,
+            Opcode.ISHR,
+            Opcode.IUSHR,
+            Opcode.IAND,
+            Opcode.IOR,
+            Opcode.IXOR,
+        ),
+        _Run.calculate,
+    ),
+    **dict.fromkeys((Opcode.LSHR, Opcode.LUSHR, Opcode.LXOR), _Run.calculate_wide),
+    Opcode.IINC: _Run.increment,
+    **dict.fromkeys(range(Opcode.I2L, Opcode.LCMP), _Run.convert),
+    **dict.fromkeys(range(Opcode.LCMP, Opcode.IFEQ), _Run.compare),
+    **dict.fromkeys(range(Opcode.IFEQ, Opcode.IF_ACMPEQ), _Run.if_int),
+    Opcode.GOTO: _Run.go_to,
+    **dict.fromkeys(
+        (Opcode.IRETURN, Opcode.LRETURN, Opcode.FRETURN, Opcode.DRETURN, Opcode.ARETURN, Opcode.ATHROW), _Run.leave
+    ),
+    **dict.fromkeys((Opcode.GETSTATIC, Opcode.GETFIELD), _Run.get_field),
+    **dict.fromkeys(
+        (Opcode.INVOKEVIRTUAL, Opcode.INVOKESPECIAL, Opcode.INVOKESTATIC, Opcode.INVOKEINTERFACE), _Run.invoke
+    ),
+    Opcode.INVOKEDYNAMIC: _Run.invoke_dynamic,
+    **dict.fromkeys((Opcode.NEW, Opcode.ANEWARRAY), _Run.new),
+    Opcode.CHECKCAST: _Run.cast,
+    **dict.fromkeys((Opcode.IFNULL, Opcode.IFNONNULL), _Run.if_null),
 }
