@@ -116,7 +116,7 @@ def convert(
     *,
     state_api: Literal["v1", "v2"] | None = None,
     format: Literal["canonical", "native"] = "canonical",
-    backend: Literal["rocksdb"] | None = None,
+    backend: Literal["rocksdb", "forst", "heap"] | None = None,
     dry_run: bool = False,
     take_over: bool = False,
     checkpoint_id: int | None = None,
@@ -142,7 +142,7 @@ def convert(
     format
         ``"native"`` writes the files of a backend.
     backend
-        The backend that restores a native savepoint. The job must keep its timers in it, as is the default.
+        The backend that restores a native savepoint. A job of RocksDB must keep its timers in it, as is the default.
     dry_run
         Only plan, without writing.
     take_over
