@@ -128,7 +128,7 @@ def convert(
     """Write a snapshot as a self-contained savepoint: canonical, which RocksDB and the heap backend restore, or native.
 
     Incremental and full checkpoints, native savepoints and the heap backend's layout become canonical. Everything else is copied. In the
-    native format, all keyed state is written as databases, which the backend restores faster.
+    native format, all keyed state is written in the files of the backend, which it restores faster.
 
     Parameters
     ----------
