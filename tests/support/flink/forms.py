@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from tests.support.flink import judge
-from tests.support.flink.machine import FlinkMachine, FlinkRefusedError
+from tests.support.flink.machine import FlinkMachine
 from tests.support.flink.zoo_cases import make_case
 
 #: The operators of ``ZooData`` that the jobs have.
@@ -107,16 +107,6 @@ def appended(expected: Mapping[str, Any]) -> dict[str, Any]:
                 for row in state["rows"]:
                     row["value"].append(row["value"][0])
     return changed
-
-
-def outcome(flink: FlinkMachine, snapshot: Path, expected: Mapping[str, Any], api: Api, *, backend: str) -> str:
-    """Return ``restored``, or the last cause of Flink's refusal."""
-    try:
-        found = restore(flink, snapshot, expected, api, backend=backend).differences
-    except FlinkRefusedError as error:
-        causes = [line.removeprefix("Caused by: ") for line in str(error).splitlines() if line.startswith("Caused by")]
-        return causes[-1] if causes else str(error).splitlines()[0]
-    return "restored" if not found else f"{len(found)} differences, such as {found[0]}"
 
 
 def _text(*parts: Any) -> str:
