@@ -319,6 +319,8 @@ def _write(planned: PlannedOperator, old: OperatorState | None, streams: Sequenc
             subtask = replace(subtask, managed_operator=stream.handle)
         else:
             subtask = replace(subtask, managed_keyed=stream.handle)
+            if stream.raw is not None:
+                subtask = replace(subtask, raw_keyed=stream.raw)
         subtasks[stream.subtask] = subtask
     new_subtasks = tuple(subtasks[i] for i in sorted(subtasks))
     if old is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
 from statetool.errors import OptionError
 from statetool.saving.publish import INLINE_BYTES, StagedFile, Staging
@@ -25,7 +25,11 @@ if TYPE_CHECKING:
     Streams: TypeAlias = KeyedStreams | ElementStreams
 
 
-KeyedForm: TypeAlias = Literal["canonical", "rocksdb"]
+#: The canonical form, or the native one of a backend.
+KeyedForm: TypeAlias = Literal["canonical", "rocksdb", "forst", "heap"]
+
+
+_NATIVE: Final[Mapping[str | None, KeyedForm]] = {"rocksdb": "rocksdb", "forst": "forst", "heap": "heap"}
 
 
 def parse_form(style: str, backend: str | None) -> KeyedForm:
@@ -38,19 +42,19 @@ def parse_form(style: str, backend: str | None) -> KeyedForm:
     """
     if style == "canonical" and backend is None:
         return "canonical"
-    if style == "native" and backend == "rocksdb":
-        return "rocksdb"
+    if style == "native" and backend in _NATIVE:
+        return _NATIVE[backend]
     if style == "canonical":
         raise OptionError(
             f"backend={backend!r} with the canonical format",
-            hint="omit the backend: a canonical savepoint is for all of them",
+            hint="omit the backend: a canonical savepoint is for RocksDB and the heap backend",
         )
     if style == "native":
         raise OptionError(
             "the native format needs a backend"
             if backend is None
             else f"statetool does not write native savepoints of {backend!r}",
-            hint="choose rocksdb (--backend rocksdb, backend='rocksdb'), or the canonical format",
+            hint="choose rocksdb, forst or heap (--backend rocksdb, backend='rocksdb'), or the canonical format",
         )
     raise OptionError(f"format {style!r}", hint="choose canonical or native")
 
@@ -112,7 +116,7 @@ class OperatorChange:
     dropped_states, renames
         States of the base to leave out, and new state names by old names.
     form
-        Form in which keyed state is written even if nothing in it changes: ``canonical``, or the native one of ``rocksdb``. By default, state
+        Form in which keyed state is written even if nothing in it changes: ``canonical``, or the native one of a backend. By default, state
         that changes is written as canonical, and other state stays as it is.
     elements
         New elements (as bytes) of list and union states of the base, by state and subtask.

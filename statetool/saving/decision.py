@@ -34,12 +34,14 @@ class Decision:
 
     @cached_property
     def moves(self) -> bool:
-        """Whether timers in raw keyed state become managed ones, with which they move to other key groups and subtasks.
+        """Whether timers in raw keyed state become entries like managed ones, with which they move to other key groups and subtasks.
 
         Raw keyed state contains nothing else (``check_moves``, ``check_added``).
         """
         leaves = needs_move(self.old, self.layout.max_parallelism, self.layout.parallelism)
-        return leaves or bool(self.change.added) or _filters_raw(self.operator, self.change)
+        is_native = self.change.form not in (None, "canonical")
+        rewrites = is_native and bool(self.operator.keyed.raw_timer_states)
+        return leaves or rewrites or bool(self.change.added) or _filters_raw(self.operator, self.change)
 
     @cached_property
     def drops_raw(self) -> bool:

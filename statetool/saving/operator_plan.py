@@ -18,12 +18,12 @@ from statetool.saving.bootstrap.states import python_states
 from statetool.saving.bootstrap.tables import element_metas, element_recipes, keyed_job, state_names
 from statetool.saving.composition import Composition, OperatorChange, SourceOperator, StreamWriteTask
 from statetool.saving.grafts import check_added
-from statetool.saving.plan_checks import check_native, prove_moves
+from statetool.saving.plan_checks import check_native, prove_moves, writes_raw_timers
 from statetool.saving.streams.conversion import StateConversion
 from statetool.saving.streams.elements import element_streams
 from statetool.saving.streams.in_place import streams_in_place
 from statetool.saving.streams.keyed import AddedEntries, CarriedEntries, KeyedStreams
-from statetool.saving.streams.native import NativeForm
+from statetool.saving.streams.native import HeapForm, NativeForm
 from statetool.serializers.core.base import all_parts
 from statetool.serializers.kryo.serializer import KryoSerializer
 from statetool.snapshot.operator import OperatorInventory
@@ -147,8 +147,10 @@ class KeyedPlan:
         header = self._with_added(operator, header)
         if not self.tables and not (header is not None and header.states):
             return None
-        if header is not None and layout.change.form == "rocksdb":
-            check_native(header.states, layout.label)
+        form = layout.change.form
+        is_native = form is not None and form != "canonical"
+        if header is not None and form is not None and is_native:
+            check_native(form, header, operator, layout.label)
             header = replace(header, compressed=False)
         task = keyed_job(
             layout.label,
@@ -160,9 +162,12 @@ class KeyedPlan:
             formula_of=formula_of,
             types=layout.types,
         )
-        if layout.change.form == "rocksdb":
+        if is_native:
             assert isinstance(task.streams, KeyedStreams)
-            native = NativeForm(checkpoint_id=layout.checkpoint_id)
+            native: NativeForm | HeapForm = HeapForm()
+            if form != "heap":
+                raw_timers = writes_raw_timers(form, operator)
+                native = NativeForm(checkpoint_id=layout.checkpoint_id, raw_timers=raw_timers)
             task = replace(task, streams=replace(task.streams, native=native))
         if header is None:
             return task

@@ -26,7 +26,7 @@ from statetool.saving.composition import Composition, OperatorChange, Runner, So
 from statetool.saving.decision import Decision
 from statetool.saving.grafts import check_source, grafted_state
 from statetool.saving.operator_plan import DescribedTables, ElementPlan, KeyedPlan, Layout, PlannedOperator
-from statetool.saving.plan_checks import check_change, check_moves, check_names, check_native_timers, prove_moves
+from statetool.saving.plan_checks import check_change, check_moves, check_names, prove_moves
 from statetool.saving.uids import find_operator
 from statetool.saving.versions import Target
 from statetool.snapshot.operator import OperatorInventory
@@ -77,7 +77,6 @@ def plan_composition(
             changed.add(old.operator_id)
             assert composition.base is not None
             source = SourceOperator(composition.base, composition.base.operator(name))
-            check_native_timers(source.operator, change)
             planned.append(_plan_change(source.operator.label, old, change, tables, composition, source))
         except StatetoolError as error:
             raise error.at(operator=name) from error.__cause__

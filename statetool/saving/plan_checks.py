@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 
 from statetool.errors import OptionError, StatetoolError, UnknownNameError, UnsupportedError, suggest
 from statetool.formats.backends.column_families import family_name
+from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.metadata import OperatorState, SnapshotMetadata
 from statetool.formats.state_meta import KEY_VALUE_V2, StateMetaInfo
 from statetool.java.hashing.formulas import HashFormula
 from statetool.java.hashing.prove import KeyProof, prove_hashes
-from statetool.saving.composition import OperatorChange
+from statetool.saving.composition import KeyedForm, OperatorChange
 from statetool.snapshot.operator import OperatorInventory
 
 
@@ -118,42 +119,61 @@ def check_moves(
             ).at(operator=operator.label)
 
 
-def check_native(states: Iterable[StateMetaInfo], operator: str) -> None:
-    """Refuse states that the native format of RocksDB cannot have.
+def check_native(form: KeyedForm, header: KeyedHeader, operator: OperatorInventory | None, label: str) -> None:
+    """Refuse states that the native form of a backend cannot have.
 
     Raises
     ------
     UnsupportedError
-        An asynchronous state, or a name that is not that of a column family of its own.
+        An asynchronous state, a name that is not that of a column family of its own, raw keyed state beside timers, or a value whose end is not
+        known where the form does not store it.
     """
+    has_raw_timers = operator is not None and bool(operator.keyed.raw_timer_states)
+    if (
+        operator is not None
+        and operator.keyed.own_raw_subtasks
+        and (has_raw_timers or writes_raw_timers(form, operator))
+    ):
+        raise UnsupportedError(
+            f"raw keyed state of subtask {operator.keyed.own_raw_subtasks[0]} without timers, where a native savepoint has timers",
+            hint="use the canonical format: omit --format and --backend",
+        ).at(operator=label)
     names = {"default"}  # a family that each database has, and that is not for states
-    for meta in states:
-        if family_name(meta.name) in names:
-            raise UnsupportedError(
-                "a name that RocksDB cannot use for a column family",
-                hint="give the state another name first (statetool state rename), or use the canonical format",
-            ).at(operator=operator, state=meta.name)
-        names.add(family_name(meta.name))
-        if meta.backend_type == KEY_VALUE_V2:
+    for meta in header.states:
+        if form != "forst" and meta.backend_type == KEY_VALUE_V2:
             raise UnsupportedError(
                 "asynchronous state, which only ForSt restores from native files",
-                hint="add --state-api v1 (state_api='v1'), which writes it as state of the other API",
-            ).at(operator=operator, state=meta.name)
+                hint="add --state-api v1 (state_api='v1'), which writes it as state of the other API, or choose --backend forst",
+            ).at(operator=label, state=meta.name)
+        if form == "heap":
+            _check_ends(header, meta, label)
+            continue
+        if family_name(meta.name) in names:
+            raise UnsupportedError(
+                "a name that RocksDB and ForSt cannot use for a column family",
+                hint="give the state another name first (statetool state rename), or use the canonical format",
+            ).at(operator=label, state=meta.name)
+        names.add(family_name(meta.name))
 
 
-def check_native_timers(operator: OperatorInventory, change: OperatorChange) -> None:
-    """Refuse the native format of RocksDB if the job would not find all of its timers there.
+def _check_ends(header: KeyedHeader, meta: StateMetaInfo, label: str) -> None:
+    """Refuse values that cannot be read in the layout of the heap backend, which has no lengths."""
+    namespace = () if meta.namespace is None else (meta.namespace,)
+    for serializer in (header.key, *namespace, *(meta.parts or (meta.value,))):
+        if serializer.needs_frame:
+            raise UnsupportedError(
+                f"the end of a value of {serializer.type_name}, which the layout of the heap backend does not store, is not known",
+                hint=serializer.missing_declaration_hint or "use the canonical format: omit --format and --backend",
+            ).at(operator=label, state=meta.name)
 
-    Raises
-    ------
-    UnsupportedError
-        Timers are on the heap.
+
+def writes_raw_timers(form: KeyedForm | None, operator: OperatorInventory | None) -> bool:
+    """Return True if a native form of an operator has its timers in raw keyed state.
+
+    A job finds raw timers wherever it keeps its timers, and timers of a database only if it keeps them there: asynchronous operators of ForSt
+    never do, and nothing shows which operators will be asynchronous.
     """
-    if change.form == "rocksdb" and operator.keyed.raw_timer_states:
-        raise UnsupportedError(
-            "timers on the heap (state.backend.rocksdb.timer-service.factory: HEAP), which a job of RocksDB does not find in a native savepoint",
-            hint="use the canonical format: omit --format and --backend",
-        ).at(operator=operator.label)
+    return form == "forst" or (form == "rocksdb" and operator is not None and bool(operator.keyed.raw_timer_states))
 
 
 def prove_moves(operator: OperatorInventory, max_parallelism: int, declared: HashFormula) -> KeyProof:

@@ -12,13 +12,16 @@ from tests.support.flink import pairs
 from tests.support.flink.corpus_cases import case_folder, case_folders
 from tests.support.flink.machine import AVRO_RECORDS, JARRED, MESSAGES, FlinkMachine
 from tests.support.flink.versions import flink_versions
+from tests.support.flink.zoo_cases import sources_of
 from tools.flink_jars import DEFAULT_VERSIONS, FlinkUnavailableError, flink_jars, java_tool
 from tools.maven import maven_jars
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run each test with the fixture of a machine once per release; the quick run only uses the newest."""
-    for machine in {"flink", "library_flink", "avro_records_flink", "jarred_flink"}.intersection(metafunc.fixturenames):
+    for machine in {"flink", "library_flink", "avro_records_flink", "jarred_flink", "zoo_flink"}.intersection(
+        metafunc.fixturenames
+    ):
         versions = flink_versions(metafunc, DEFAULT_VERSIONS)
         releases = [pytest.param(v, marks=pytest.mark.full if i else ()) for i, v in enumerate(versions)]
         metafunc.parametrize(machine, releases, indirect=True, scope="session")
@@ -127,6 +130,17 @@ def jarred_flink(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPa
     """Run Flink of one release with the classes of ``jarred``, which tests also read from class files."""
     with _needed(request.config):
         machine = FlinkMachine(request.param, tmp_path_factory.mktemp(f"jarred-{request.param}"), sources=(JARRED,))
+    yield machine
+    machine.close()
+
+
+@pytest.fixture(scope="session")
+def zoo_flink(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FlinkMachine]:
+    """Run Flink of one release with the jobs of the zoo, also asynchronous ones."""
+    with _needed(request.config):
+        machine = FlinkMachine(
+            request.param, tmp_path_factory.mktemp(f"zoo-{request.param}"), sources_of(request.param)
+        )
     yield machine
     machine.close()
 

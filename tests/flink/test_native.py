@@ -1,4 +1,4 @@
-"""Snapshots written as native savepoints of RocksDB restore in Flink with every value, and the job goes on from incremental checkpoints."""
+"""Snapshots written as native savepoints of RocksDB or ForSt restore in Flink with every value, and the job goes on from incremental checkpoints."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from statetool.formats.metadata.handles import IncrementalHandle
 from statetool.formats.operator_id import operator_id_for_uid
 from statetool.formats.rocksdb import database_writer, table_writer
 from tests.support.corpora.kryo_classes import CLASSES
-from tests.support.flink import judge, windows
+from tests.support.flink import forms, judge, windows
 from tests.support.flink.corpus_cases import expected_of, metadata_of, own_case
-from tests.support.flink.machine import FlinkMachine
+from tests.support.flink.machine import FlinkMachine, FlinkRefusedError
 
 pytestmark = pytest.mark.full
 
@@ -31,6 +31,7 @@ _CASES: Final = (
     "hashmap-native",
     "changelog-rocksdb",
     "file-merging-rocksdb",
+    "rocksdb-heap-timers",
     "forst",
 )
 
@@ -100,6 +101,103 @@ def test_the_job_goes_on_from_its_incremental_checkpoints(
         stored = [s for o in statetool.load(str(snapshot))._inventory.operators.values() for s in o.keyed.managed]
         assert stored
         assert all(state.database for state in stored)
+
+
+@pytest.mark.since(2, 0)
+@pytest.mark.case("{name}")
+@pytest.mark.parametrize("name", [*_CASES, "forst-native"])
+@pytest.mark.parametrize("mode", ["CLAIM", "NO_CLAIM"])
+def test_a_job_of_forst_goes_on_from_its_checkpoints(
+    flink: FlinkMachine, corpus: Path, tmp_path: Path, name: str, mode: str
+) -> None:
+    case = own_case(corpus, flink, name)
+    target = tmp_path / "native"
+    savepoint = statetool.load(str(metadata_of(case)), declarations=CLASSES)
+    statetool.convert(savepoint, str(target), format="native", backend="forst")
+    expected = expected_of(case)
+    requests = judge.requests_for(target, expected)
+    assert windows.wrongly_continued(flink, target, expected, backend="forst") == []
+    config = {**_CHECKPOINTS, "execution.state-recovery.claim-mode": mode}
+    snapshot = target
+    for parallelism in (2, 3, 1):
+        answer = judge.restore(
+            flink, snapshot, requests, backend="forst", parallelism=parallelism, checkpoint=True, config=config
+        )
+        assert judge.differences(answer, expected) == []
+        snapshot = Path(answer["checkpoint"])
+
+
+@pytest.mark.case("{name}")
+@pytest.mark.parametrize("name", [*_CASES, "forst-native"])
+@pytest.mark.parametrize("mode", ["CLAIM", "NO_CLAIM"])
+def test_a_job_of_the_heap_backend_goes_on(
+    flink: FlinkMachine, corpus: Path, tmp_path: Path, name: str, mode: str
+) -> None:
+    case = own_case(corpus, flink, name)
+    target = tmp_path / "native"
+    savepoint = statetool.load(str(metadata_of(case)), declarations=CLASSES)
+    statetool.convert(savepoint, str(target), format="native", backend="heap")
+    expected = expected_of(case)
+    requests = judge.requests_for(target, expected)
+    assert windows.wrongly_continued(flink, target, expected, backend="hashmap") == []
+    config = {**_CHECKPOINTS, "execution.state-recovery.claim-mode": mode}
+    snapshot = target
+    for parallelism in (2, 3, 1):
+        answer = judge.restore(
+            flink, snapshot, requests, backend="hashmap", parallelism=parallelism, checkpoint=True, config=config
+        )
+        assert judge.differences(answer, expected) == []
+        snapshot = Path(answer["checkpoint"])
+
+
+@pytest.mark.case("rocksdb-heap-timers")
+@pytest.mark.parametrize("backend", ["rocksdb", "forst"])
+@pytest.mark.parametrize("factory", ["HEAP", "default"])
+def test_timers_of_the_heap_are_found_wherever_the_job_keeps_timers(
+    flink: FlinkMachine, corpus: Path, tmp_path: Path, backend: str, factory: str
+) -> None:
+    case = own_case(corpus, flink, "rocksdb-heap-timers")
+    target = tmp_path / "native"
+    savepoint = statetool.load(str(metadata_of(case)), declarations=CLASSES)
+    statetool.convert(savepoint, str(target), format="native", backend=backend)  # type: ignore[arg-type]
+    expected = expected_of(case)
+    requests = judge.requests_for(target, expected)
+    config = {f"state.backend.{backend}.timer-service.factory": "HEAP"} if factory == "HEAP" else {}
+    answer = judge.restore(flink, target, requests, backend=backend, parallelism=3, config=config)
+    assert judge.differences(answer, expected) == []
+
+
+@pytest.mark.since(2, 1)
+@pytest.mark.parametrize("api", ["sync", "async"])
+def test_forst_restores_state_of_both_apis(zoo_flink: FlinkMachine, tmp_path: Path, api: forms.Api) -> None:
+    """Flink 2.0 has asynchronous operators, but no function that may use their state."""
+    base, expected = forms.make_base(zoo_flink, tmp_path / "base", api)
+    target = tmp_path / "forst"
+    statetool.convert(str(base), str(target), format="native", backend="forst")
+    snapshot = target
+    for parallelism in (2, 3, 1):
+        found = forms.restore(
+            zoo_flink, snapshot, expected, api, backend="forst", parallelism=parallelism, append=parallelism == 2
+        )
+        assert found.differences == []
+        expected = forms.appended(expected) if parallelism == 2 and api == "async" else expected
+        snapshot = found.checkpoint
+
+
+@pytest.mark.since(2, 1)
+@pytest.mark.parametrize("api", ["sync", "async"])
+def test_forst_restores_state_converted_to_the_other_api(
+    zoo_flink: FlinkMachine, tmp_path: Path, api: forms.Api
+) -> None:
+    base, expected = forms.make_base(zoo_flink, tmp_path / "base", api)
+    other: forms.Api = "sync" if api == "async" else "async"
+    target = tmp_path / "forst"
+    statetool.convert(
+        str(base), str(target), format="native", backend="forst", state_api="v1" if other == "sync" else "v2"
+    )
+    assert forms.restore(zoo_flink, target, expected, other, backend="forst").differences == []
+    with pytest.raises(FlinkRefusedError):
+        forms.restore(zoo_flink, target, expected, api, backend="forst")
 
 
 @pytest.mark.parametrize("ingest", [False, True])

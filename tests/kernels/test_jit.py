@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -29,6 +29,7 @@ from statetool.tables.request import ScanRequest
 from statetool.tables.scan import scan_table
 from tests.support.checks.corpus_check import Case
 from tests.support.checks.damage_check import check_damage
+from tests.support.corpora.kryo_classes import CLASSES
 from tests.support.flink.corpus_cases import metadata_of
 from tests.support.kernel_signatures import CALLED
 from tests.support.snapshots.incremental import Job
@@ -305,11 +306,15 @@ def test_uncompiled_kernels_do_the_same_in_comparisons(tmp_path: Path, both_ways
     assert both_ways <= set(SIGNATURES)
 
 
-def test_uncompiled_kernels_do_the_same_in_new_databases(corpus: Path, tmp_path: Path, both_ways: set[str]) -> None:
-    for name in ("v2_3_0-rocksdb-canonical", "v2_3_0-rocksdb-incremental"):
-        source = str(metadata_of(corpus / name))
-        statetool.convert(source, str(tmp_path / name), format="native", backend="rocksdb")
+def test_uncompiled_kernels_do_the_same_in_native_forms(corpus: Path, tmp_path: Path, both_ways: set[str]) -> None:
+    backends: tuple[Literal["rocksdb", "forst", "heap"], ...] = ("rocksdb", "forst", "heap")
+    for backend in backends:
+        for name in ("v2_3_0-rocksdb-canonical", "v2_3_0-rocksdb-incremental"):
+            source = statetool.load(str(metadata_of(corpus / name)), declarations=CLASSES)
+            statetool.convert(source, str(tmp_path / backend / name), format="native", backend=backend)
     assert {name.partition(" ")[0] for name in both_ways} >= {
+        "entries.heap_output.write_heap",
+        "entries.timers.unflip_timers",
         "entries.composite_keys.join_keys",
         "rocksdb.blocks.encode_index",
         "rocksdb.checksums._seal",

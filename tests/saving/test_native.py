@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import warnings
 from pathlib import Path
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import pyarrow as pa
 import pytest
@@ -14,6 +14,7 @@ import statetool
 from statetool.entries.form import ALL_ENTRIES, StoredState
 from statetool.errors import OptionError, UnsupportedError
 from statetool.formats.backends.column_families import family_name
+from statetool.formats.heap import group_writer
 from statetool.formats.rocksdb import database_writer
 from statetool.formats.rocksdb.files import DatabaseFiles
 from statetool.formats.rocksdb.tables import Tables
@@ -28,11 +29,11 @@ from tests.support.zoo import ZOO
 Content: TypeAlias = dict[tuple[str, str, int, bytes], bytes]
 
 
-def content_of(snapshot: str) -> Content:
-    """All entries of a snapshot, each once, in the key groups of its subtask."""
+def content_of(snapshot: str, *, raw: bool = True) -> Content:
+    """All entries of a snapshot, each once, in the key groups of its subtask; those of raw timers too."""
     found: Content = {}
     for operator in statetool.load(snapshot, declarations=CLASSES)._inventory.operators.values():
-        for source in operator.keyed.sources():
+        for source in operator.keyed.sources(raw=raw):
             header = source.header()
             for batch in source.batches(ALL_ENTRIES):
                 columns = (batch.state, batch.group, batch.key, batch.key_end, batch.value, batch.value_end)
@@ -62,6 +63,7 @@ def check_by_rocksdb(snapshot: str, work: Path) -> int:
     return entries
 
 
+@pytest.mark.parametrize("backend", ["rocksdb", "forst", "heap"])
 @pytest.mark.parametrize(
     "name",
     [
@@ -70,19 +72,23 @@ def check_by_rocksdb(snapshot: str, work: Path) -> int:
         "v2_3_0-hashmap-native",
         "v2_3_0-rocksdb-canonical-compressed",
         "v2_3_0-rocksdb-incremental",
+        "v2_3_0-rocksdb-heap-timers",
         "v2_3_0-changelog-rocksdb",
         "v2_3_0-forst",
     ],
 )
-def test_entries_are_those_of_the_base(corpus: Path, tmp_path: Path, name: str) -> None:
+def test_entries_are_those_of_the_base(
+    corpus: Path, tmp_path: Path, name: str, backend: Literal["rocksdb", "forst", "heap"]
+) -> None:
     source = str(metadata_of(corpus / name))
     target, again = str(tmp_path / "native"), str(tmp_path / "canonical")
-    plan = statetool.convert(statetool.load(source, declarations=CLASSES), target, format="native", backend="rocksdb")
+    plan = statetool.convert(statetool.load(source, declarations=CLASSES), target, format="native", backend=backend)
     assert {row.keyed_state for row in plan.operators} >= {"rewritten"}
     before = content_of(source)
     assert before
     assert content_of(target) == before
-    assert check_by_rocksdb(target, tmp_path / "opened") == len(before)
+    if backend != "heap":
+        assert check_by_rocksdb(target, tmp_path / "opened") == len(content_of(target, raw=False))
     found = statetool.verify(target, deep=True).problems
     assert [problem for problem in found if problem.severity == "error"] == []
     statetool.convert(statetool.load(target, declarations=CLASSES), again)
@@ -114,19 +120,48 @@ def test_large_state_becomes_several_files(
             assert max((f.size_bytes for f in own), default=0) < 1 << 20
 
 
+@pytest.mark.parametrize("entries", [1, 7, 20_000])
+def test_maps_larger_than_memory_are_whole_in_the_layout_of_the_heap_backend(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, entries: int
+) -> None:
+    monkeypatch.setattr(local, "MEMORY_BYTES", 1 << 20)
+    n = 60_000 // entries
+    draw = random.Random(7)
+    maps = [[(f"k{i}", draw.randbytes(20).hex()) for i in range(entries)] for _ in range(n)]
+    texts = pa.array(maps, pa.map_(pa.string(), pa.string()))
+    lists = pa.array([[f"a,{i}", "", ","] for i in range(n)], pa.list_(pa.string()))
+    keys = pa.array([f"key-{i * 7919 % n}" for i in range(n)])
+    data = pa.table({"key": keys, "texts": texts, "lists": lists, "n": range(n)})
+    types = {
+        "texts": statetool.map_of("STRING", "STRING"), "lists": statetool.list_of("STRING"),
+        "n": statetool.value("BIGINT"),
+    }  # fmt: skip
+    base, target = str(tmp_path / "base"), str(tmp_path / "native")
+    state = statetool.bootstrap_keyed_state(data, key="key", states=types)
+    statetool.SavepointWriter.new(max_parallelism=2).with_operator("op", state, parallelism=1).write(base)
+    resized: list[int] = []
+    resize = group_writer._Section._resize
+
+    def record(section: group_writer._Section, size: int) -> None:
+        resized.append(size)
+        resize(section, size)
+
+    monkeypatch.setattr(group_writer._Section, "_resize", record)
+    statetool.convert(base, target, format="native", backend="heap")
+    assert bool(resized) == (entries > 1), "no map continues in another batch"
+    assert content_of(target) == content_of(base)
+    assert statetool.load(target)["op"].to_arrow("texts").num_rows == 60_000 // entries * entries
+
+
 def test_what_a_native_savepoint_cannot_hold_is_refused(corpus: Path, tmp_path: Path) -> None:
     target = str(tmp_path / "native")
-    with pytest.raises(UnsupportedError, match="timers on the heap"):
-        statetool.convert(
-            str(metadata_of(corpus / "v2_3_0-rocksdb-heap-timers")), target, format="native", backend="rocksdb"
-        )
     canonical = str(metadata_of(corpus / "v2_3_0-rocksdb-canonical"))
     with pytest.raises(OptionError, match="needs a backend"):
         statetool.convert(canonical, target, format="native")
     with pytest.raises(OptionError, match="with the canonical format"):
         statetool.convert(canonical, target, backend="rocksdb")
-    with pytest.raises(OptionError, match="not write native savepoints of 'forst'"):
-        statetool.convert(canonical, target, format="native", backend="forst")  # type: ignore[arg-type]
+    with pytest.raises(OptionError, match="not write native savepoints of 'memory'"):
+        statetool.convert(canonical, target, format="native", backend="memory")  # type: ignore[arg-type]
     with pytest.raises(OptionError, match="format 'heap'"):
         statetool.convert(canonical, target, format="heap")  # type: ignore[arg-type]
     assert not Path(target).exists()

@@ -38,6 +38,8 @@ def lost_timers(operators: Iterable[OperatorInventory], properties: CheckpointPr
     keyed: list[str] = []
     for operator in operators:
         with suppress(StatetoolError):  # what cannot be read has been reported
+            if operator.keyed.raw_timers:
+                return
             metas = _of_database(operator, properties)
             if any(m.kind == "timers" for m in metas):
                 return

@@ -116,7 +116,7 @@ def convert(
     *,
     state_api: Literal["v1", "v2"] | None = None,
     format: Literal["canonical", "native"] = "canonical",
-    backend: Literal["rocksdb"] | None = None,
+    backend: Literal["rocksdb", "forst", "heap"] | None = None,
     dry_run: bool = False,
     take_over: bool = False,
     checkpoint_id: int | None = None,
@@ -128,7 +128,7 @@ def convert(
     """Write a snapshot as a self-contained savepoint: canonical, which RocksDB and the heap backend restore, or native.
 
     Incremental and full checkpoints, native savepoints and the heap backend's layout become canonical. Everything else is copied. In the
-    native format, all keyed state is written as databases, which the backend restores faster.
+    native format, all keyed state is written in the files of the backend, which it restores faster.
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ def convert(
     format
         ``"native"`` writes the files of a backend.
     backend
-        The backend that restores a native savepoint. The job must keep its timers in it, as is the default.
+        The backend that restores a native savepoint. A job of RocksDB must keep its timers in it, as is the default.
     dry_run
         Only plan, without writing.
     take_over

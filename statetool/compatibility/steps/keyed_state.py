@@ -54,7 +54,12 @@ from statetool.serializers.kryo.serializer import KryoSerializer
 from statetool.snapshot.operator import OperatorInventory
 from statetool.types.flink_calls import difference, key_calls
 
-_CONVERT: Final = Remedy("Convert it to a canonical savepoint, which all backends read.", ("convert", A, NEW))
+_CONVERT: Final = Remedy(
+    "Convert it to a canonical savepoint, which RocksDB and the heap backend read.", ("convert", A, NEW)
+)
+_TO_FORST: Final = Remedy(
+    "Write it as a native savepoint of ForSt.", ("convert", A, NEW, "--format", "native", "--backend", "forst")
+)
 _TO_V1: Final = Remedy(
     "Restore it with ForSt, or write it as state that all backends restore.", ("convert", A, NEW, "--state-api", "v1")
 )
@@ -214,12 +219,7 @@ def _forst(restore: Restore, pair: Pair) -> Iterator[Result]:
                 )
                 if not heap_timers:
                     text = "ForSt does not restore canonical savepoints or snapshots of the heap backend: Not support restoring yet for ForStStateBackend."
-                    remedy = Remedy(
-                        "Take a native savepoint of a job with ForSt, or set state.backend.forst.timer-service.factory: heap for the first"
-                        " restore and pass that configuration with --config.",
-                        is_final=True,
-                    )
-                    yield refuses("V1", text, remedy, old)
+                    yield refuses("V1", text, _TO_FORST, old)
                 return
         yield Assumption(
             rule="V4",
@@ -353,7 +353,7 @@ def _mixed_handles(restore: Restore, pair: Pair) -> Iterator[Result]:
     forms = {stored.database for stored in stored_forms(pair.old)}
     if len(forms) > 1:
         text = "Some subtasks have the native format of RocksDB or ForSt, others another one: Flink reads all as the first one."
-        yield refuses("M13", text, _CONVERT, pair.old)
+        yield refuses("M13", text, _TO_FORST if restore.job.backend == "forst" else _CONVERT, pair.old)
 
 
 STEP: Final = Step(

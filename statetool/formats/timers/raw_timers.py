@@ -36,7 +36,7 @@ from statetool.types.declared import TypeContext
 T = TypeVar("T")
 DOMAINS: Final = ("event", "processing")
 TIMESTAMP_BYTES: Final = 8
-_IDENTIFIER: Final = bytes.fromhex("f1cd859f")
+IDENTIFIER: Final = bytes.fromhex("f1cd859f")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +81,7 @@ def read_raw_header(region: memoryview, types: TypeContext, *, base: int, key: S
 
 def is_versioned(region: memoryview) -> bool:
     """Return True if raw keyed state starts like timers do. Timers up to Flink 1.3 do not, nor does raw state of user operators."""
-    return bytes(region[:4]) == _IDENTIFIER
+    return bytes(region[:4]) == IDENTIFIER
 
 
 def parse_raw_timers(

@@ -25,7 +25,7 @@ from statetool.saving.publish import Staging
 from statetool.saving.streams.conversion import StateConversion
 from statetool.saving.streams.filters import AddedEntry, EntryFilter, added_batch
 from statetool.saving.streams.gather import Gatherer
-from statetool.saving.streams.native import NativeForm
+from statetool.saving.streams.native import HeapForm, NativeForm
 from statetool.saving.streams.output import GroupWriter, KeyedStreamWriter, NewStream, StreamOutput
 from statetool.saving.streams.runs import PackedRun, Segments, entry_batch
 from statetool.serializers.core.base import Serializer
@@ -227,7 +227,7 @@ class KeyedStreams:
     from_tables: bool = False
     types: TypeContext = NOTHING_DECLARED
     label: str = "keyed"
-    native: NativeForm | None = None
+    native: NativeForm | HeapForm | None = None
 
     @property
     def parsed(self) -> KeyedHeader:
@@ -289,12 +289,9 @@ class KeyedStreams:
             return self.write_with(fill, subtask, staging)
         groups = self.numbers(subtask)
         try:
-            handle, files = self.native.write(
-                fill, self.parsed, self.header, groups, self.prefix, staging, self.inline_bytes
-            )
+            return self.native.write(subtask, fill, self.parsed, groups, self.prefix, staging, self.inline_bytes)
         except StatetoolError as error:
             raise error.at(operator=self.operator) from error.__cause__
-        return NewStream(subtask=subtask, handle=handle, files=files)
 
     def write_with(self, fill: Callable[[KeyedStreamWriter], None], subtask: int, staging: Staging) -> NewStream:
         """Write the canonical stream of one subtask by a function that appends its key groups."""

@@ -1,34 +1,39 @@
-"""New databases of RocksDB as keyed state: native savepoints, whose files Flink opens instead of inserting entry by entry.
+"""Keyed state in the native forms of backends.
 
-Each state is the column family of its name, in the order of the header. Entries are those of a canonical stream. Follows
-``RocksNativeFullSnapshotStrategy``: all files are private to the handle, and none is shared with other snapshots.
+Flink opens the files of databases instead of inserting entry by entry. Each state is the column family of its name, in the order of the header.
+Entries are those of a canonical stream. Follows ``RocksNativeFullSnapshotStrategy``: all files are private to the handle, and none is shared
+with other snapshots.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final
 
 import numpy as np
 
 from statetool.formats.backends.column_families import family_name
+from statetool.formats.heap.group_writer import HeapGroupWriter
 from statetool.formats.keyed.entries import EntryBatch
-from statetool.formats.keyed.header import KeyedHeader
-from statetool.formats.metadata.handles import IncrementalHandle
+from statetool.formats.keyed.header import KeyedHeader, write_keyed_header
+from statetool.formats.metadata.handles import IncrementalHandle, KeyGroupsHandle
 from statetool.formats.rocksdb.database_writer import TABLE_BYTES, DatabaseWriter
 from statetool.formats.rocksdb.slices import Slice
 from statetool.formats.rocksdb.table_writer import TableSettings
+from statetool.formats.timers.raw_output import RawTimerWriter
 from statetool.kernels.core.arrays import Bytes, Int64s, frozen
 from statetool.kernels.entries.composite_keys import join_keys
-from statetool.saving.publish import StagedFile, Staging
-from statetool.saving.streams.output import GroupWriter, Piece, StreamOutput
+from statetool.saving.publish import Staging
+from statetool.saving.streams.output import GroupWriter, NewStream, Piece, StreamOutput
 from statetool.saving.streams.runs import PackedRun
 
 #: Handle tag of databases since Flink 1.15, the first release with native savepoints.
 DATABASE_TAG: Final = 11
+#: Handle tag of raw keyed state and of the layout of the heap backend since Flink 1.15.
+KEY_GROUPS_TAG: Final = 12
 #: From this size on, a table file ends at the next key-group boundary.
 _CUT_BYTES: Final = TABLE_BYTES * 3 // 4
 #: Bytes of a file in memory. A database has an unfinished file for each state.
@@ -39,26 +44,33 @@ _MERGE_OPERATOR: Final = "StringAppendTESTOperator"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NativeForm:
-    """Keyed state as databases of RocksDB; ``checkpoint_id`` is that of the snapshot."""
+    """Keyed state as databases of RocksDB or ForSt; picklable.
+
+    Attributes
+    ----------
+    checkpoint_id
+        That of the snapshot.
+    raw_timers
+        Whether timers are written as raw keyed state, which Flink restores wherever the job keeps its timers.
+    """
 
     checkpoint_id: int
+    raw_timers: bool = False
 
     def write(
         self,
+        subtask: int,
         fill: Callable[[GroupWriter], None],
         header: KeyedHeader,
-        raw_header: bytes,
         groups: range,
         prefix: int,
         staging: Staging,
         inline_bytes: int,
-    ) -> tuple[IncrementalHandle, tuple[StagedFile, ...]]:
-        """Write the database of one subtask by a function that appends its key groups; return the handle and its files.
+    ) -> NewStream:
+        """Write the database of one subtask by a function that appends its key groups.
 
         Parameters
         ----------
-        raw_header
-            Bytes of ``header``.
         prefix
             Bytes of the key-group prefix of each key.
         """
@@ -69,11 +81,20 @@ class NativeForm:
             outputs[name] = StreamOutput(staging, label, inline_bytes=inline_bytes, buffer_bytes=_BUFFER_BYTES)
             return outputs[name]
 
-        families = [family_name(meta.name) for meta in header.states]
-        with DatabaseWriter(create, families, TableSettings(merge_operator=_MERGE_OPERATOR)) as database:
-            fill(_GroupsToDatabase(database, prefix))
+        timers = {i: m for i, m in enumerate(header.states) if self.raw_timers and m.kind == "timers"}
+        states = {i: m for i, m in enumerate(header.states) if i not in timers}
+        families = {state: family for family, state in enumerate(states)}
+        names = [family_name(meta.name) for meta in states.values()]
+        with (
+            DatabaseWriter(create, names, TableSettings(merge_operator=_MERGE_OPERATOR)) as database,
+            StreamOutput(staging, "timers", inline_bytes=inline_bytes if timers else 1) as raw,
+        ):
+            writer = RawTimerWriter(raw.write, groups, timers)
+            fill(_GroupsToDatabase(database, families, writer, prefix))
+            if timers:
+                writer.finish()
         with StreamOutput(staging, "keyed-meta", inline_bytes=inline_bytes) as meta:
-            meta.write(raw_header)
+            meta.write(write_keyed_header(replace(header, states=tuple(states.values()))))
         handle = IncrementalHandle(
             tag=DATABASE_TAG,
             checkpoint_id=self.checkpoint_id,
@@ -86,14 +107,70 @@ class NativeForm:
             checkpointed_size=sum(out.size_bytes for out in (meta, *outputs.values())),
             handle_id=str(uuid.uuid4()),
         )
-        return handle, tuple(file for out in (meta, *outputs.values()) for file in out.files)
+        raw_handle = KeyGroupsHandle(
+            tag=KEY_GROUPS_TAG,
+            start=groups.start,
+            offsets=tuple(writer.offsets),
+            stream=raw.handle(),
+            handle_id=str(uuid.uuid4()),
+        )
+        return NewStream(
+            subtask=subtask,
+            handle=handle,
+            files=tuple(file for out in (meta, raw, *outputs.values()) for file in out.files),
+            raw=raw_handle if timers else None,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeapForm:
+    """Keyed state in the layout of the heap backend; picklable. Follows ``HeapSnapshotStrategy``."""
+
+    def write(
+        self,
+        subtask: int,
+        fill: Callable[[GroupWriter], None],
+        header: KeyedHeader,
+        groups: range,
+        prefix: int,
+        staging: Staging,
+        inline_bytes: int,
+    ) -> NewStream:
+        """Write the stream of one subtask, as :meth:`NativeForm.write`."""
+        with StreamOutput(staging, "keyed", inline_bytes=inline_bytes) as out:
+            writer = HeapGroupWriter(out.write, header, groups)
+            fill(_GroupsToHeap(writer, prefix))
+            writer.finish()
+        handle = KeyGroupsHandle(
+            tag=KEY_GROUPS_TAG, start=groups.start, offsets=tuple(writer.offsets), stream=out.handle(),
+            handle_id=str(uuid.uuid4()),
+        )  # fmt: skip
+        return NewStream(subtask=subtask, handle=handle, files=out.files)
+
+
+class _GroupsToHeap:
+    """A :class:`GroupWriter` of the entries of key groups in the layout of the heap backend."""
+
+    def __init__(self, writer: HeapGroupWriter, prefix: int) -> None:
+        self._writer, self._prefix = writer, prefix
+
+    def add_groups(self, run: PackedRun) -> None:
+        batch = run.entries(self._prefix)
+        self._writer.add(batch, np.arange(len(batch)))
+
+    def add_pieces(self, number: int, pieces: Iterable[Piece], prefix: int) -> None:
+        for _, batch, order in pieces:
+            self._writer.add(batch, order)
 
 
 class _GroupsToDatabase:
-    """A :class:`GroupWriter` of the entries of key groups into column families."""
+    """A :class:`GroupWriter` of the entries of key groups into column families, by state id, and of other states into raw timers."""
 
-    def __init__(self, database: DatabaseWriter, prefix: int) -> None:
-        self._database, self._prefix = database, prefix
+    def __init__(
+        self, database: DatabaseWriter, families: Mapping[int, int], timers: RawTimerWriter, prefix: int
+    ) -> None:
+        self._database, self._families, self._timers, self._prefix = database, families, timers, prefix
+        self._database_states = np.array(list(families), dtype=np.int64)
 
     def add_groups(self, run: PackedRun) -> None:
         batch = run.entries(self._prefix)
@@ -107,6 +184,10 @@ class _GroupsToDatabase:
 
     def _add(self, batch: EntryBatch, order: Int64s) -> None:
         """Append entries in order, by state."""
+        in_database = np.isin(batch.state[order], self._database_states)
+        if not in_database.all():
+            self._timers.add(batch, order[~in_database])
+            order = order[in_database]
         if not len(order):
             return
         by_state = order[np.argsort(batch.state[order], kind="stable")]
@@ -123,4 +204,4 @@ class _GroupsToDatabase:
         states = batch.state[by_state]
         edges = [0, *(np.flatnonzero(np.diff(states)) + 1).tolist(), n]
         for start, stop in pairwise(edges):
-            self._database.add(int(states[start]), entries.part(start, stop))
+            self._database.add(self._families[int(states[start])], entries.part(start, stop))

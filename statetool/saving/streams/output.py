@@ -43,11 +43,18 @@ _LENGTH_BYTES: Final = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewStream:
-    """The new stream or database of one subtask: the handle for the metadata, and the files that it refers to."""
+    """The new stream or database of one subtask: the handle for the metadata, and the files that it refers to.
+
+    Attributes
+    ----------
+    raw
+        Raw keyed state of the subtask, if it is written too.
+    """
 
     subtask: int
     handle: KeyGroupsHandle | IncrementalHandle | OperatorStreamHandle
     files: tuple[StagedFile, ...]
+    raw: KeyGroupsHandle | None = None
 
 
 class UnshuffledStreams(ABC):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from statetool.errors import warn
 from statetool.formats.metadata.handles import streams_of
 from statetool.saving.composition import KeyedForm, OperatorChange
+from statetool.saving.plan_checks import writes_raw_timers
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.operator import OperatorInventory
 from statetool.types.operators import OperatorRecord, describe_operators
@@ -80,7 +81,7 @@ def plan_convert(
             changes[state.operator_id] = OperatorChange(form=form, conversions=converted)
         elif operator.elements.are_unflushed:
             changes[state.operator_id] = OperatorChange()
-        if form == "rocksdb" and _assumes_timers(operator):
+        if form == "rocksdb" and not writes_raw_timers(form, operator) and _assumes_timers(operator):
             timers_assumed.append(operator.label)
         rows.append(
             ConvertRow(

@@ -82,10 +82,10 @@ def operator_request(operator: OperatorInventory, name: str, uid: str | None) ->
         declared: dict[str, Any] = {"name": state, "kind": meta.kind, "namespace": meta.namespace.type_name}
         value = meta.value
         if meta.kind == "map":
-            (_, map_key), (_, value) = value.children()
+            map_key, value = meta.parts
             declared["map_key"] = expression(map_key)
         elif meta.kind == "list":
-            value = value.children()[0][1]
+            (value,) = meta.parts
         declared["ttl"] = type(value).__name__ == "TtlSerializer"
         declared["type"] = expression(value)
         request["states"].append(declared)

@@ -31,6 +31,11 @@ _CHECKPOINTS: Final = {
 }
 
 
+def sources_of(version: str) -> tuple[Path, ...]:
+    """Return the sources for a release."""
+    return SOURCES if version.startswith("1.") else NEW_SOURCES
+
+
 def in_order(value: Any) -> Any:
     """Convert maps and sets of an answer to the form and order of ``expected.json``."""
     if isinstance(value, list):
@@ -154,7 +159,7 @@ def main(arguments: list[str]) -> int:
         pack(Path(target), Path(wanted[0]))
         return 0
     with tempfile.TemporaryDirectory() as work:
-        flink = FlinkMachine(version, Path(work), SOURCES if version.startswith("1.") else NEW_SOURCES)
+        flink = FlinkMachine(version, Path(work), sources_of(version))
         for name in wanted:
             zoo, _, scenario = name.partition(":")
             job, _, zoo = zoo.rpartition(".")

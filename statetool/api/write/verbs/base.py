@@ -42,7 +42,7 @@ FORMAT: Final = described(
     "Format of the savepoint. A native one restores faster, with --backend only.",
 )
 BACKEND: Final = described(
-    "The backend that restores a native savepoint. The job must keep its timers in it, as is the default.",
+    "The backend that restores a native savepoint. A job of RocksDB must keep its timers in it, as is the default.",
     "State backend that restores a native savepoint.",
 )
 ON_PLAN: Final = described("Called with the plan before anything is written.")

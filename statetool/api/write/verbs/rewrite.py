@@ -63,7 +63,7 @@ class Convert(CopyVerb):
         default=None,
     )
     format: Literal["canonical", "native"] = field(default="canonical", metadata=FORMAT)
-    backend: Literal["rocksdb"] | None = field(default=None, metadata=BACKEND)
+    backend: Literal["rocksdb", "forst", "heap"] | None = field(default=None, metadata=BACKEND)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -152,6 +152,8 @@ final class ZooData {
                 return beasts();
             case "logged":
                 return logged();
+            case "forms":
+                return forms();
             default:
                 throw new IllegalArgumentException("no set " + name);
         }
@@ -441,6 +443,25 @@ final class ZooData {
     }
 
     /** Keys without timers: nothing says their type in a change log. */
+    /** States of each kind, with keys of a fixed and of a variable size, and prefixes of one and of two bytes. */
+    private static List<Op> forms() {
+        List<Op> ops = Arrays.asList(
+                new Op("f-long", Types.LONG, longs(20)), new Op("f-string", Types.STRING, strings(20)).of(2, 1000));
+        for (Op op : ops) {
+            op.rounds(2).timers()
+                    .value("text", Types.STRING, i -> i % 7 == 3 ? SKIP : "text, " + i)
+                    .list("list", Types.STRING, i -> listOf("a," + i, "", ",b"))
+                    .map("map", Types.STRING, Types.LONG, i -> mapOf("a" + i, (long) i, "b", -1L, "", 0L))
+                    .sum("sum", i -> (long) i)
+                    .mean("mean", i -> i / 4.0)
+                    .value("kept value", Types.LONG, i -> (long) i * i).ttl()
+                    .list("kept list", Types.LONG, i -> listOf((long) i, 44L)).ttl()
+                    .map("kept map", Types.INT, Types.STRING, i -> mapOf(i, "v" + i, -1, "")).ttl()
+                    .list("no list", Types.INT, i -> SKIP);
+        }
+        return ops;
+    }
+
     private static List<Op> logged() {
         Object[] doubles = new Object[20];
         Object[] floats = new Object[20];

@@ -54,17 +54,22 @@ public final class ZooJob {
     final AtomicInteger done = new AtomicInteger();
     volatile int allowed;
 
-    private ZooJob(List<ZooData.Op> ops) {
+    private ZooJob(List<ZooData.Op> ops, boolean reads) {
         this.ops = ops;
         for (int i = 0, left = 1; left > 0; i++) {
             left = 0;
             for (int o = 0; o < ops.size(); o++) {
-                if (i < ops.get(o).events) {
+                if (i < (reads ? ops.get(o).keys.size() : ops.get(o).events)) {
                     events.add(new int[] {o, i});
                     left++;
                 }
             }
         }
+    }
+
+    /** A job with one event for each key. */
+    static ZooJob reading(String set) throws Exception {
+        return new ZooJob(ZooData.set(set), true);
     }
 
     /** Emits the numbers of events, as many as are allowed; keeps the job alive. */
@@ -247,7 +252,7 @@ public final class ZooJob {
         String run = UUID.randomUUID().toString();
         ZooData.nulls = request.path("backend").asText().equals("rocksdb")
                 && !org.apache.flink.runtime.util.EnvironmentInformation.getVersion().startsWith("1.1");
-        ZooJob job = new ZooJob(ZooData.set(request.get("set").asText()));
+        ZooJob job = new ZooJob(ZooData.set(request.get("set").asText()), false);
         RUNS.put(run, job);
         StreamExecutionEnvironment env = Cluster.environment(cluster.configuration(request));
         env.setParallelism(1);

@@ -3,6 +3,7 @@ package harness;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import org.apache.flink.api.common.functions.AggregateFunction;
 import org.apache.flink.api.common.functions.RuntimeContext;
 import org.apache.flink.api.common.state.v2.AggregatingState;
 import org.apache.flink.api.common.state.v2.AggregatingStateDescriptor;
@@ -26,6 +27,41 @@ import org.apache.flink.util.Collector;
 final class ZooAsync {
     private ZooAsync() {}
 
+    /** Register the states of an operator. */
+    @SuppressWarnings({"unchecked", "rawtypes"})
+    static List<State> registered(RuntimeContext store, ZooData.Op op, AggregateFunction mean) throws Exception {
+        List<State> states = new ArrayList<>();
+        for (ZooData.St s : op.states) {
+            TypeInformation type = s.type;
+            StateDescriptor d;
+            switch (s.kind) {
+                case "value":
+                    d = new ValueStateDescriptor(s.name, type);
+                    break;
+                case "list":
+                    d = new ListStateDescriptor(s.name, type);
+                    break;
+                case "map":
+                    d = new MapStateDescriptor(s.name, (TypeInformation) s.key, type);
+                    break;
+                case "reducing":
+                    d = new ReducingStateDescriptor(s.name, new ZooJob.Sum(), type);
+                    break;
+                default:
+                    d = new AggregatingStateDescriptor(s.name, mean, type);
+            }
+            if (s.ttl) {
+                d.enableTimeToLive(ZooJob.ttl());
+            }
+            states.add(d instanceof ValueStateDescriptor ? store.getState((ValueStateDescriptor) d)
+                    : d instanceof ListStateDescriptor ? store.getListState((ListStateDescriptor) d)
+                    : d instanceof MapStateDescriptor ? store.getMapState((MapStateDescriptor) d)
+                    : d instanceof ReducingStateDescriptor ? store.getReducingState((ReducingStateDescriptor) d)
+                    : store.getAggregatingState((AggregatingStateDescriptor) d));
+        }
+        return states;
+    }
+
     static final class Writer extends KeyedProcessFunction<Object, Long, Long> {
         private final String run;
         private final int op;
@@ -36,39 +72,9 @@ final class ZooAsync {
             this.op = op;
         }
 
-        @SuppressWarnings({"unchecked", "rawtypes"})
         @Override
         public void open(OpenContext context) throws Exception {
-            RuntimeContext store = getRuntimeContext();
-            states = new ArrayList<>();
-            for (ZooData.St s : ZooJob.RUNS.get(run).ops.get(op).states) {
-                TypeInformation type = s.type;
-                StateDescriptor d;
-                switch (s.kind) {
-                    case "value":
-                        d = new ValueStateDescriptor(s.name, type);
-                        break;
-                    case "list":
-                        d = new ListStateDescriptor(s.name, type);
-                        break;
-                    case "map":
-                        d = new MapStateDescriptor(s.name, (TypeInformation) s.key, type);
-                        break;
-                    case "reducing":
-                        d = new ReducingStateDescriptor(s.name, new ZooJob.Sum(), type);
-                        break;
-                    default:
-                        d = new AggregatingStateDescriptor(s.name, new ZooJob.Mean(), type);
-                }
-                if (s.ttl) {
-                    d.enableTimeToLive(ZooJob.ttl());
-                }
-                states.add(d instanceof ValueStateDescriptor ? store.getState((ValueStateDescriptor) d)
-                        : d instanceof ListStateDescriptor ? store.getListState((ListStateDescriptor) d)
-                        : d instanceof MapStateDescriptor ? store.getMapState((MapStateDescriptor) d)
-                        : d instanceof ReducingStateDescriptor ? store.getReducingState((ReducingStateDescriptor) d)
-                        : store.getAggregatingState((AggregatingStateDescriptor) d));
-            }
+            states = registered(getRuntimeContext(), ZooJob.RUNS.get(run).ops.get(op), new ZooJob.Mean());
         }
 
         @SuppressWarnings({"unchecked", "rawtypes"})
