@@ -62,9 +62,9 @@ def _fails(*_: object, **__: object) -> None:
 def test_a_command_that_does_not_help_is_a_proposal(numbers: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     migrate = st.migrate
 
-    def copies(source: st.Savepoint, dst: str, **options: Any) -> object:
-        st.copy(source.path, dst)
-        return migrate(source, f"{dst}-not-written", dry_run=True, to=options["to"])
+    def copies(src: st.Savepoint, dst: str, **options: Any) -> object:
+        st.copy(src.path, dst)
+        return migrate(src, f"{dst}-not-written", dry_run=True, to=options["to"])
 
     monkeypatch.setattr(st, "migrate", copies)
     assert "A proposal: in a trial, the job still does not restore this." in checked(*numbers)

@@ -150,8 +150,9 @@ def test_every_writing_command_takes_over(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.stderr
     assert st.verify(target).ok
     del first
-    writing = [c for c in map(command_of, commands()) if {"source", "target"} <= {p.name for p in c.params}]
-    assert len(writing) >= 11
+    pairs = ({"source", "target"}, {"src", "dst"})
+    writing = [c for c in map(command_of, commands()) if any(pair <= {p.name for p in c.params} for pair in pairs)]
+    assert len(writing) >= 17
     for command in writing:
         assert "take_over" in {p.name for p in command.params}, command.name
 

@@ -126,13 +126,14 @@ def test_latest_takes_the_next(job: Path, monkeypatch: pytest.MonkeyPatch, tmp_p
     following = first.with_name(f"chk-{int(first.name[4:]) + 1}")
     load, copy = statetool.load, statetool.copy
 
-    def replaced(path: str, *args: object, **options: object) -> object:
+    def replaced(path: str = "", *args: object, **options: object) -> object:
         opened = load(path) if command != ["copy"] else None
+        path = path or str(options["source"])
         if Path(path) == first and first.exists():
             shutil.copytree(first, tmp_path / "next")
             metadata_and_private_files(job)
             (tmp_path / "next").rename(following)
-        return opened or copy(path, *args, **options)  # type: ignore[arg-type]
+        return opened or copy(*args, **options)  # type: ignore[arg-type]
 
     monkeypatch.setattr(statetool, "load" if command != ["copy"] else "copy", replaced)
     result = CliRunner().invoke(

@@ -32,6 +32,24 @@ def _after_marker(start, stop):
 
 
 @inlined
+def _parts_of_key(data, programs, state, p, stop):
+    """Return where the key ends, the namespace starts and ends, and the head ends; all -1 if the bytes cannot be divided so."""
+    lost = np.int64(-1), np.int64(-1), np.int64(-1), np.int64(-1)
+    ambiguous = programs.states[state, AMBIGUOUS] != 0
+    q = skip_one(data, programs.words, programs.key, p, stop)
+    if q < 0 or q > stop:
+        return lost
+    r = _after_marker(p, q) if ambiguous else q
+    s = skip_one(data, programs.words, programs.states[state, NAMESPACE], r, stop)
+    if s < 0 or s > stop:
+        return lost
+    t = _after_marker(r, s) if ambiguous else s
+    if t > stop or (programs.states[state, KIND] != MAP and t != stop):
+        return lost
+    return q, r, s, t
+
+
+@inlined
 def _put_i4(out, o, value):
     out[o] = value >> 24 & 0xFF
     out[o + 1] = value >> 16 & 0xFF
@@ -59,9 +77,16 @@ def _put_list(data, programs, state, p, stop, out, o):
         p = q + 1
 
 
+@inlined
+def _put_value(data, programs, state, p, stop, out, o):
+    if programs.states[state, KIND] == LIST:
+        return _put_list(data, programs, state, p, stop, out, o)
+    return copy_bytes(data, p, stop - p, out, o)
+
+
 @jit
 def write_heap(data, programs, state, order, key, key_end, value, value_end, out, result):
-    """Write entries of a state that follow each other in the order of their keys.
+    """Write entries of a state that follow each other in the order of their keys; return 0, or ``SLOW`` if an entry cannot be divided.
 
     Parameters
     ----------
@@ -77,13 +102,8 @@ def write_heap(data, programs, state, order, key, key_end, value, value_end, out
         uint8[:] out, with room for all bytes and 8 more per entry.
     result
         int64[SLOTS] out.
-
-    Returns
-    -------
-    code
-        0, or ``SLOW`` if an entry cannot be divided.
     """
-    kind, ambiguous = programs.states[state, KIND], programs.states[state, AMBIGUOUS] != 0
+    kind = programs.states[state, KIND]
     o, entries, size, at = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
     head, head_end = np.int64(0), np.int64(-1)
     for i in range(order.shape[0]):
@@ -93,15 +113,8 @@ def write_heap(data, programs, state, order, key, key_end, value, value_end, out
             o = copy_bytes(data, p, stop - p, out, o)
             entries += 1
             continue
-        q = skip_one(data, programs.words, programs.key, p, stop)
-        if q < 0 or q > stop:
-            return SLOW
-        r = _after_marker(p, q) if ambiguous else q
-        s = skip_one(data, programs.words, programs.states[state, NAMESPACE], r, stop)
-        if s < 0 or s > stop:
-            return SLOW
-        t = _after_marker(r, s) if ambiguous else s
-        if t > stop or (kind != MAP and t != stop):
+        q, r, s, t = _parts_of_key(data, programs, state, p, stop)
+        if q < 0:
             return SLOW
         if kind == MAP and head_end >= 0 and equal(data, head, head_end, p, t):
             size += 1
@@ -121,13 +134,9 @@ def write_heap(data, programs, state, order, key, key_end, value, value_end, out
             head, head_end = p, t
         if kind == MAP:
             o = copy_bytes(data, t, stop - t, out, o)
-            o = copy_bytes(data, value[e], value_end[e] - value[e], out, o)
-        elif kind == LIST:
-            o = _put_list(data, programs, state, value[e], value_end[e], out, o)
-            if o < 0:
-                return SLOW
-        else:
-            o = copy_bytes(data, value[e], value_end[e] - value[e], out, o)
+        o = _put_value(data, programs, state, value[e], value_end[e], out, o)
+        if o < 0:
+            return SLOW
     if kind == MAP and head_end >= 0:
         _put_i4(out, at, size)
         if entries == 1:
