@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from statetool.columns.arrays import as_arrow
 from statetool.kernels.core.words import copy_ranges
-from statetool.kernels.entries.taken import range_offsets
+from statetool.kernels.entries.rows import range_offsets
 
 if TYPE_CHECKING:
     import numpy.typing as npt

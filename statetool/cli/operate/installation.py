@@ -42,9 +42,10 @@ def doctor(options: CommonOptions, path: str | None, warm: bool) -> None:
         check_kernels,
         check_machine,
         check_snapshot,
+        compile_kernels,
         has_pyspark,
+        keep_java_classes,
     )
-    from statetool.cli.operate.warm import compile_kernels, keep_java_classes
 
     if warm:
         compile_kernels()
@@ -77,7 +78,7 @@ def kernels(options: CommonOptions, folder: str | None) -> None:
       spark-submit --archives kernels.tar.gz#kernels \\
         --conf spark.executorEnv.STATETOOL_KERNELS=kernels ...
     """
-    from statetool.cli.operate.warm import compile_kernels
+    from statetool.cli.operate.doctor import compile_kernels
     from statetool.kernels.ahead import ship
     from statetool.kernels.core import kept
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -84,9 +85,7 @@ def sql(
     from statetool.api.query import engine
 
     if click.get_current_context().find_object(CommandProcess) is not None:
-        from statetool.tables.sql.lean_imports import import_dataset
-
-        import_dataset()
+        _import_dataset()
     if target is not None and query is None:
         raise OptionError("--to needs a query", hint="pass the query as an argument")
     opened = engine(_snapshots(path, attach, options), memory_limit=memory_limit, threads=options.threads, **reading)
@@ -99,6 +98,31 @@ def sql(
             text = sys.stdin.read()
         for statement in _statements(text):
             _show(opened.query(statement), options, limit, None)
+
+
+class _HiddenPandas:
+    """A finder of modules for which pandas is not installed."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
+        """Refuse pandas, and leave all other modules to the other finders."""
+        if name == "pandas":
+            raise ModuleNotFoundError("pandas is not needed here", name=name)
+
+
+def _import_dataset() -> None:
+    """Import ``pyarrow.dataset`` without pandas, in the process of a command.
+
+    pyarrow imports pandas, if it is installed, to recognize objects of pandas. For a small table, that takes a third of the time of a query.
+    pyarrow does not look for pandas again. Its ``to_pandas`` fails in this process from now on, so libraries must not call this.
+    """
+    if "pandas" in sys.modules:
+        return
+    hidden = _HiddenPandas()
+    sys.meta_path.insert(0, hidden)
+    try:
+        importlib.import_module("pyarrow.dataset")
+    finally:
+        sys.meta_path.remove(hidden)
 
 
 def _snapshots(path: str, attach: tuple[str, ...], options: CommonOptions) -> Any:

@@ -9,7 +9,7 @@ where values follow one another.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -45,40 +45,24 @@ _NULL_FLAG: Final = 1
 
 @dataclass(slots=True)
 class _Trial:
-    """Result of reading the values of one part of a state."""
+    """Result of reading the values of one part of a state: the first finding of each kind."""
 
-    failed: str = ""
-    #: A class of a value that the new job lacks.
-    gone: str = ""
-    unknown: str = ""
-    changed: str = ""
-    uncompared: str = ""
-    #: Keys that the new classes write with other bytes.
-    rewritten: str = ""
+    found: dict[str, Resolution] = field(default_factory=dict)
+
+    @property
+    def failed(self) -> bool:
+        """Whether the new job cannot read a value."""
+        return "failed" in self.found
+
+    def add(self, kind: str, text: str) -> None:
+        """Add a finding of a kind of :data:`_FINDINGS`, unless there is one."""
+        if kind not in self.found:
+            self.found[kind] = _FINDINGS[kind](text)
 
     def resolution(self) -> Resolution:
         """Return the resolution of the values that were read."""
-        found = [Resolution(Level.AS_IS)]
-        if self.gone:
-            found.append(_gone(self.gone))
-        if self.failed:
-            found.append(Resolution.because(Level.INCOMPATIBLE, self.failed, _REMEDY))
-        if self.unknown:
-            found.append(Resolution.by_run(self.unknown))
-        if self.changed:
-            text = f"The classes of the new job read other values: {self.changed}."
-            warning = CheckWarning(kind="may_change", message=text, remedy=_REMEDY)
-            found.append(Resolution.because(Level.AS_IS, text, _REMEDY, warning))
-        if self.rewritten:
-            text = f"The new job writes a key with other bytes, so RocksDB does not find the values of old keys: {self.rewritten}."
-            warning = CheckWarning(kind="loses", message=text)
-            found.append(Resolution.because(Level.AS_IS, text, None, warning))
-        if self.uncompared:
-            text = f"The classes of the new job read all values. Whether the values are the same is unknown: {self.uncompared}."
-            remedy = "Pass the jar of the old job with --jar-a."
-            warning = CheckWarning(kind="may_change", message=f"{text} {remedy}")
-            found.append(Resolution.because(Level.AS_IS, text, remedy, warning))
-        return combine(found)
+        found = (self.found[kind] for kind in _FINDINGS if kind in self.found)
+        return combine((Resolution(Level.AS_IS), *found))
 
 
 #: Serializers whose snapshots name a class that Flink loads when it reads a header.
@@ -111,23 +95,23 @@ class _Reader:
             self._fail(error, new_classes)
             return
         if left and self.unframed:
-            trial.failed = trial.failed or f"The classes of the new job read {left} bytes less than the old ones wrote."
+            trial.add("failed", f"The classes of the new job read {left} bytes less than the old ones wrote.")
         try:
             before, _ = _decode(self.old, raw, is_list=self.is_list)
         except StatetoolError as error:
-            trial.uncompared = trial.uncompared or _text_of(error)
+            trial.add("uncompared", _text_of(error))
             return
         shown = _without_lone_classes(
             _named(before, self.old.logical, is_list=self.is_list),
             _named(after, self.new.logical, is_list=self.is_list),
         )
         if shown[0] != shown[1] or left:
-            trial.changed = trial.changed or _difference(*shown)
-        if self.is_key and not trial.rewritten:
+            trial.add("changed", _difference(*shown))
+        if self.is_key and "rewritten" not in trial.found:
             out = Output()
             self.new.encode(out, after[0])
             if bytes(out) != raw:
-                trial.rewritten = _short(shown[0])
+                trial.add("rewritten", _short(shown[0]))
 
     def _compare_cyclic(self, raw: bytes, error: StatetoolError, new_classes: NewClasses) -> None:
         """Compare an object that contains itself, which Flink reads and no column shows: it is the same if its classes are."""
@@ -135,9 +119,9 @@ class _Reader:
             _decode(self.old, raw, is_list=self.is_list)
         except CyclicValueError:
             if new_classes.old.kryo != new_classes.new.kryo or self.old.declarations() != self.new.declarations():
-                self.trial.unknown = self.trial.unknown or _text_of(error)
+                self.trial.add("unknown", _text_of(error))
         except StatetoolError:
-            self.trial.unknown = self.trial.unknown or _text_of(error)
+            self.trial.add("unknown", _text_of(error))
         else:
             self._fail(error, new_classes)
 
@@ -145,21 +129,19 @@ class _Reader:
         if isinstance(error, OtherClassError) and error.is_element:
             # Java reads the elements of a collection without their declared type.
             text = f"{_text_of(error)}, and code that takes it for one fails"
-            self.trial.changed = self.trial.changed or text
+            self.trial.add("changed", text)
             return
         if isinstance(error, UnknownSerializerError):
             if error.java_class and new_classes.is_gone(error.java_class):
-                self.trial.gone = self.trial.gone or error.java_class
+                self.trial.add("gone", error.java_class)
             elif error.java_class and new_classes.became_abstract(
                 error.java_class, is_of_value=not isinstance(error, _UnknownTypeError)
             ):
-                self.trial.failed = self.trial.failed or f"The class {error.java_class} of a value became abstract."
+                self.trial.add("failed", f"The class {error.java_class} of a value became abstract.")
             else:
-                self.trial.unknown = self.trial.unknown or _text_of(error)
+                self.trial.add("unknown", _text_of(error))
         else:
-            self.trial.failed = (
-                self.trial.failed or f"Flink cannot read a value with the new classes: {_text_of(error)}."
-            )
+            self.trial.add("failed", f"Flink cannot read a value with the new classes: {_text_of(error)}.")
 
 
 class _UnknownTypeError(UnknownSerializerError):
@@ -182,11 +164,8 @@ class NewClasses:
     def reader(self, old: Serializer, new: Serializer, **more: Any) -> _Reader:
         """Return the reader of values of which the new job creates objects."""
         trial = more.pop("trial", None) or _Trial()
-
-        def changed(text: str) -> None:
-            trial.changed = trial.changed or text
-
-        return _Reader(old, new, trial=trial, one_by_one=self.creations.watch(new, changed), **more)
+        one_by_one = self.creations.watch(new, lambda text: trial.add("changed", text))
+        return _Reader(old, new, trial=trial, one_by_one=one_by_one, **more)
 
     def became_abstract(self, name: str, *, is_of_value: bool) -> bool:
         """Return True if the new job cannot create objects of a class, and the old one can.
@@ -300,6 +279,39 @@ def _gone(name: str) -> Resolution:
     return Resolution.because(
         Level.INCOMPATIBLE, text, f"Keep {name} in the job's jar, or pass the jar that has it with another --jar-b."
     )
+
+
+def _failed(text: str) -> Resolution:
+    return Resolution.because(Level.INCOMPATIBLE, text, _REMEDY)
+
+
+def _changed(value: str) -> Resolution:
+    text = f"The classes of the new job read other values: {value}."
+    warning = CheckWarning(kind="may_change", message=text, remedy=_REMEDY)
+    return Resolution.because(Level.AS_IS, text, _REMEDY, warning)
+
+
+def _rewritten(key: str) -> Resolution:
+    text = f"The new job writes a key with other bytes, so RocksDB does not find the values of old keys: {key}."
+    return Resolution.because(Level.AS_IS, text, None, CheckWarning(kind="loses", message=text))
+
+
+def _uncompared(reason: str) -> Resolution:
+    text = f"The classes of the new job read all values. Whether the values are the same is unknown: {reason}."
+    remedy = "Pass the jar of the old job with --jar-a."
+    warning = CheckWarning(kind="may_change", message=f"{text} {remedy}")
+    return Resolution.because(Level.AS_IS, text, remedy, warning)
+
+
+#: Kinds of findings, in the order in which they are told.
+_FINDINGS: Final[Mapping[str, Callable[[str], Resolution]]] = {
+    "gone": _gone,
+    "failed": _failed,
+    "unknown": Resolution.by_run,
+    "changed": _changed,
+    "rewritten": _rewritten,
+    "uncompared": _uncompared,
+}
 
 
 def _described_parts(serializer: Serializer) -> Iterator[Serializer]:
@@ -494,9 +506,8 @@ def _parts_of(
 def _read_many(reader: _Reader, data: Any, start: Any, end: Any, classes: NewClasses) -> None:
     """Read values: all at once, or one by one if some differ."""
     if record := unreadable_record(reader.new):
-        reader.trial.failed = (
-            f"Flink cannot read values with the new classes: Kryo 2 has no serializer for the record {record}."
-        )
+        text = f"Flink cannot read values with the new classes: Kryo 2 has no serializer for the record {record}."
+        reader.trial.add("failed", text)
     if reader.trial.failed or (not reader.one_by_one and _is_settled(reader.old, reader.new)):
         return
     if not (reader.one_by_one or reader.is_key or reader.is_list) and _all_equal(reader, data, start, end):

@@ -45,14 +45,13 @@ _BIPUSH: Final = Opcode.BIPUSH
 _SIPUSH: Final = Opcode.SIPUSH
 _LDC: Final = Opcode.LDC
 _LDC_W: Final = Opcode.LDC_W
-PUTSTATIC: Final = Opcode.PUTSTATIC
-INVOKEVIRTUAL: Final = Opcode.INVOKEVIRTUAL
-NEW: Final = Opcode.NEW
 _TABLESWITCH: Final = Opcode.TABLESWITCH
 _LOOKUPSWITCH: Final = Opcode.LOOKUPSWITCH
 _WIDE: Final = Opcode.WIDE
 _IINC: Final = Opcode.IINC
 _LAST: Final = Opcode.JSR_W
+#: Calls of methods that the class file names: all but ``invokedynamic``.
+CALLS: Final = (Opcode.INVOKEVIRTUAL, Opcode.INVOKESPECIAL, Opcode.INVOKESTATIC, Opcode.INVOKEINTERFACE)
 
 
 def _operand_bytes() -> dict[int, int]:
@@ -147,9 +146,9 @@ def enum_constants(cls: ClassFile) -> EnumConstants | None:
     found: dict[str, tuple[str, int, str, int | None]] = {}
     created: _Created | None = None
     for operation, operands in instructions(initializer):
-        if operation == NEW and created is None:
+        if operation == Opcode.NEW and created is None:
             created = _Created(cls.constants.class_name(operands.u2()))
-        elif operation == PUTSTATIC and created is not None:
+        elif operation == Opcode.PUTSTATIC and created is not None:
             target = cls.constants.member(operands.u2())
             # Objects for the arguments of a constant come between its creation and its field.
             if target.owner == cls.name and target.name in expected and target.name not in found:

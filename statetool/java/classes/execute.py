@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from statetool.io.cursor import Cursor
-from statetool.java.classes.bytecode import instructions
+from statetool.java.classes.bytecode import Opcode, instructions
 from statetool.java.classes.class_file import STATIC, ClassConstant, ClassFile, Member, MemberReference
 from statetool.java.classes.class_path import ClassPath
 from statetool.java.classes.expressions import to_int32
@@ -247,18 +247,18 @@ def _hash_of(cls: ClassFile, method: Member) -> int:
     found: list[Any] = []
     for op, c in instructions(method.code):
         operand: Any = None
-        if op in (0x12, 0x13, 0x14):
-            operand = cls.constants.loaded(c.u1() if op == 0x12 else c.u2())
-        elif 0xB2 <= op <= 0xB9:
+        if op in (Opcode.LDC, Opcode.LDC_W, Opcode.LDC2_W):
+            operand = cls.constants.loaded(c.u1() if op == Opcode.LDC else c.u2())
+        elif Opcode.GETSTATIC <= op <= Opcode.INVOKEINTERFACE:
             operand = cls.constants.member(c.u2())
-        elif op in (0xBB, 0xBD, 0xC0, 0xC1):
+        elif op in (Opcode.NEW, Opcode.ANEWARRAY, Opcode.CHECKCAST, Opcode.INSTANCEOF):
             operand = cls.constants.class_name(c.u2())
-        elif op == 0xBA:
+        elif op == Opcode.INVOKEDYNAMIC:
             operand = cls.constants.dynamic(c.u2())[1:]
-        elif 0x99 <= op <= 0xA7 or op in (0xC6, 0xC7):
+        elif Opcode.IFEQ <= op <= Opcode.GOTO or op in (Opcode.IFNULL, Opcode.IFNONNULL):
             operand = c.i2()
-        elif op in (0x10, 0x11):
-            operand = c.i1() if op == 0x10 else c.i2()
+        elif op in (Opcode.BIPUSH, Opcode.SIPUSH):
+            operand = c.i1() if op == Opcode.BIPUSH else c.i2()
         found.append((op, operand))
     return hash(tuple(found))
 
@@ -297,55 +297,55 @@ class _Frame:
             self._machine.count()
             pos, op, operands = self._code[i]
             c = Cursor(operands.data, operands.pos, operands.end)
-            if 0xAC <= op <= 0xB1:
-                return None if op == 0xB1 else self._stack.pop()
+            if Opcode.IRETURN <= op <= Opcode.RETURN:
+                return None if op == Opcode.RETURN else self._stack.pop()
             jump = self._step(pos, op, c)
             i = i + 1 if jump is None else self._at[jump]
 
     def _step(self, pos: int, op: int, c: Cursor) -> int | None:
         push = self._stack.append
         match op:
-            case 0x00:
+            case Opcode.NOP:
                 pass
-            case 0x01:
+            case Opcode.ACONST_NULL:
                 push(None)
-            case _ if op <= 0x0F:
-                push((op - 3) if op <= 0x08 else (op - 9) if op <= 0x0A else float(op - (0x0B if op <= 0x0D else 0x0E)))
-            case 0x10 | 0x11:
-                push(c.i1() if op == 0x10 else c.i2())
-            case 0x12 | 0x13 | 0x14:
-                loaded = self._cls.constants.loaded(c.u1() if op == 0x12 else c.u2())
+            case _ if op <= Opcode.DCONST_1:
+                push(_number_of(op))
+            case Opcode.BIPUSH | Opcode.SIPUSH:
+                push(c.i1() if op == Opcode.BIPUSH else c.i2())
+            case Opcode.LDC | Opcode.LDC_W | Opcode.LDC2_W:
+                loaded = self._cls.constants.loaded(c.u1() if op == Opcode.LDC else c.u2())
                 push(Some("a constant") if loaded is None else loaded)
-            case _ if op <= 0x19:
+            case _ if op <= Opcode.ALOAD:
                 push(self._locals.get(c.u1()))
-            case _ if op <= 0x2D:
-                push(self._locals.get((op - 0x1A) % 4))
-            case _ if op <= 0x35:
+            case _ if op <= Opcode.ALOAD_3:
+                push(self._locals.get((op - Opcode.ILOAD_0) % 4))
+            case _ if op <= Opcode.SALOAD:
                 self._load_element(op)
-            case _ if op <= 0x3A:
+            case _ if op <= Opcode.ASTORE:
                 self._locals[c.u1()] = self._stack.pop()
-            case _ if op <= 0x4E:
-                self._locals[(op - 0x3B) % 4] = self._stack.pop()
-            case _ if op <= 0x56:
+            case _ if op <= Opcode.ASTORE_3:
+                self._locals[(op - Opcode.ISTORE_0) % 4] = self._stack.pop()
+            case _ if op <= Opcode.SASTORE:
                 self._store_element()
-            case 0x57:
+            case Opcode.POP:
                 self._stack.pop()
-            case 0x59:
+            case Opcode.DUP:
                 push(self._stack[-1])
-            case 0x5A:
+            case Opcode.DUP_X1:
                 a, b = self._stack.pop(), self._stack.pop()
                 self._stack += [a, b, a]
-            case _ if 0x60 <= op <= 0x98:
+            case _ if Opcode.IADD <= op <= Opcode.DCMPG:
                 self._number_step(op, c)
-            case _ if op <= 0xA7 or op in (0xC6, 0xC7):
+            case _ if op <= Opcode.GOTO or op in (Opcode.IFNULL, Opcode.IFNONNULL):
                 return self._branch(pos, op, c)
-            case _ if 0xB2 <= op <= 0xB5:
+            case _ if Opcode.GETSTATIC <= op <= Opcode.PUTFIELD:
                 self._access(op, self._cls.constants.member(c.u2()))
-            case _ if 0xB6 <= op <= 0xB9:
+            case _ if Opcode.INVOKEVIRTUAL <= op <= Opcode.INVOKEINTERFACE:
                 self._call(op, self._cls.constants.member(c.u2()))
-            case 0xAA | 0xAB:
+            case Opcode.TABLESWITCH | Opcode.LOOKUPSWITCH:
                 return self._switch(pos, op, c)
-            case 0xC1:
+            case Opcode.INSTANCEOF:
                 wanted, value = self._cls.constants.class_name(c.u2()), self._stack.pop()
                 if value is not None and not (isinstance(value, Instance) and value.cls == wanted):
                     raise Unfollowed(f"tests whether {_shown(value)} is a {wanted}")
@@ -357,50 +357,50 @@ class _Frame:
     def _number_step(self, op: int, c: Cursor) -> None:
         push = self._stack.append
         match op:
-            case _ if 0x60 <= op <= 0x83:
+            case _ if Opcode.IADD <= op <= Opcode.LXOR:
                 self._calculate(op)
-            case 0x84:
+            case Opcode.IINC:
                 place, more = c.u1(), c.i1()
                 self._locals[place] = _number(self._locals.get(place), lambda v: to_int32(v + more))
-            case _ if 0x85 <= op <= 0x93:
+            case _ if Opcode.I2L <= op <= Opcode.I2S:
                 push(_converted(self._stack.pop(), op))
-            case _ if 0x94 <= op <= 0x98:
+            case _ if Opcode.LCMP <= op <= Opcode.DCMPG:
                 b, a = self._stack.pop(), self._stack.pop()
-                of_nan = 1 if op in (0x96, 0x98) else -1
+                of_nan = 1 if op in (Opcode.FCMPG, Opcode.DCMPG) else -1
                 push(_known(a, b, lambda x, y: of_nan if x != x or y != y else (x > y) - (x < y)))
 
     def _object_step(self, op: int, c: Cursor) -> None:
         push = self._stack.append
         match op:
-            case 0xBA:
+            case Opcode.INVOKEDYNAMIC:
                 _, name, descriptor = self._cls.constants.dynamic(c.u2())
                 taken = self._take(descriptor)
                 if name == "hashCode" and self._cls.is_record and isinstance(taken[0], Instance):
                     push(self._machine.hash_of_record(self._cls, taken[0], self._depth))
                 else:
                     push(Some(f"the result of {name}"))
-            case 0xBB:
+            case Opcode.NEW:
                 name = self._cls.constants.class_name(c.u2())
                 if name in self._machine.path:
                     self._machine.initialize(name)
                     push(Instance(name))
                 else:
                     push(Some(f"a {name}"))
-            case 0xBC | 0xBD:
+            case Opcode.NEWARRAY | Opcode.ANEWARRAY:
                 size = self._stack.pop()
                 push(
-                    [None if op == 0xBD else 0] * size
+                    [None if op == Opcode.ANEWARRAY else 0] * size
                     if isinstance(size, int) and 0 <= size < 1000
                     else Some("an array")
                 )
-            case 0xBE:
+            case Opcode.ARRAYLENGTH:
                 array = self._stack.pop()
                 _check_null(array, "takes the length of an array")
                 push(len(array) if isinstance(array, list) else Some("the length of an array"))
-            case 0xBF:
+            case Opcode.ATHROW:
                 error = self._stack.pop()
                 raise Thrown(f"throws {error.cls if isinstance(error, Instance) else _shown(error)}")
-            case 0xC0:
+            case Opcode.CHECKCAST:
                 value = self._stack[-1]
                 if (
                     value is not None
@@ -433,25 +433,26 @@ class _Frame:
         array[index] = value
 
     def _calculate(self, op: int) -> None:
-        if op in (0x74, 0x75, 0x76, 0x77):
+        if op in (Opcode.INEG, Opcode.LNEG, Opcode.FNEG, Opcode.DNEG):
             self._stack.append(_number(self._stack.pop(), lambda v: _WRAPS[op % 4](-v)))
             return
         b, a = self._stack.pop(), self._stack.pop()
-        kind = (op - 0x60) // 4
-        if op >= 0x78:
+        kind = op - op % 4  # the instruction for ints
+        if op >= Opcode.ISHL:
             self._stack.append(_known(a, b, lambda x, y: _bits(op, x, y)))
             return
-        if kind in (3, 4) and op % 4 < 2:  # ints and longs
+        is_whole = op % 4 < 2
+        if kind in (Opcode.IDIV, Opcode.IREM) and is_whole:  # ints and longs
             if not isinstance(b, int):
                 raise Unfollowed(f"divides by {_shown(b)}")
             if b == 0:
                 raise Thrown("throws java.lang.ArithmeticException")
         wrap = _WRAPS[op % 4]
         operations: Mapping[int, Callable[[Any, Any], Any]] = {
-            0: lambda x, y: wrap(x + y), 1: lambda x, y: wrap(x - y), 2: lambda x, y: wrap(x * y),
-            3: lambda x, y: wrap(_quotient(x, y)), 4: lambda x, y: x - y * _quotient(x, y),
+            Opcode.IADD: lambda x, y: wrap(x + y), Opcode.ISUB: lambda x, y: wrap(x - y), Opcode.IMUL: lambda x, y: wrap(x * y),
+            Opcode.IDIV: lambda x, y: wrap(_quotient(x, y)), Opcode.IREM: lambda x, y: x - y * _quotient(x, y),
         }  # fmt: skip
-        operation = operations.get(kind) if kind < 3 or op % 4 < 2 else None
+        operation = operations[kind] if kind < Opcode.IDIV or is_whole else None
         self._stack.append(Some("a number") if operation is None else _known(a, b, operation))
 
     def _switch(self, pos: int, op: int, c: Cursor) -> int:
@@ -460,7 +461,7 @@ class _Frame:
             raise Unfollowed(f"depends on {_shown(value)}")
         c.skip(-c.pos % 4)
         target = c.i4()
-        if op == 0xAA:
+        if op == Opcode.TABLESWITCH:
             low, high = c.i4(), c.i4()
             if low <= value <= high:
                 c.skip(4 * (value - low))
@@ -474,30 +475,30 @@ class _Frame:
 
     def _branch(self, pos: int, op: int, c: Cursor) -> int | None:
         target = pos + c.i2()
-        if op == 0xA7:
+        if op == Opcode.GOTO:
             return target
-        if op in (0xC6, 0xC7):
+        if op in (Opcode.IFNULL, Opcode.IFNONNULL):
             value = self._stack.pop()
             if isinstance(value, Some) and value.may_be_null:
                 raise Unfollowed(f"depends on {value.origin}")
-            return target if (value is None) == (op == 0xC6) else None
-        if op <= 0x9E:
+            return target if (value is None) == (op == Opcode.IFNULL) else None
+        if op <= Opcode.IFLE:
             b, a = 0, self._stack.pop()
-            compare = _COMPARISONS[op - 0x99]
+            compare = _COMPARISONS[op - Opcode.IFEQ]
         else:
             b, a = self._stack.pop(), self._stack.pop()
-            compare = _COMPARISONS[(op - 0x9F) if op <= 0xA4 else (op - 0xA5)]
-        if op in (0xA5, 0xA6):
-            return target if _is_same(a, b) == (op == 0xA5) else None
+            compare = _COMPARISONS[(op - Opcode.IF_ICMPEQ) if op <= Opcode.IF_ICMPLE else (op - Opcode.IF_ACMPEQ)]
+        if op in (Opcode.IF_ACMPEQ, Opcode.IF_ACMPNE):
+            return target if _is_same(a, b) == (op == Opcode.IF_ACMPEQ) else None
         if not isinstance(a, int) or not isinstance(b, int):
             raise Unfollowed(f"depends on {_shown(a if not isinstance(a, int) else b)}")
         return target if compare(a, b) else None
 
     def _access(self, op: int, member: MemberReference) -> None:
-        if op in (0xB2, 0xB3):
+        if op in (Opcode.GETSTATIC, Opcode.PUTSTATIC):
             owner = member.owner
             self._machine.initialize(owner)
-            if op == 0xB3:
+            if op == Opcode.PUTSTATIC:
                 self._machine.statics[owner, member.name] = self._stack.pop()
             elif owner in self._machine.path:
                 self._stack.append(
@@ -506,10 +507,10 @@ class _Frame:
             else:
                 self._stack.append(Some(f"{owner}.{member.name}"))
             return
-        value = self._stack.pop() if op == 0xB5 else None
+        value = self._stack.pop() if op == Opcode.PUTFIELD else None
         target = self._stack.pop()
         _check_null(target, f"uses the field {member.name} of")
-        if op == 0xB5:
+        if op == Opcode.PUTFIELD:
             if isinstance(target, Instance):
                 target.fields[member.name] = value
         elif isinstance(target, Instance):
@@ -525,7 +526,7 @@ class _Frame:
 
     def _call(self, op: int, method: MemberReference) -> None:
         arguments = self._take(method.descriptor)
-        receiver = None if op == 0xB8 else self._stack.pop()
+        receiver = None if op == Opcode.INVOKESTATIC else self._stack.pop()
         returns = not method.descriptor.endswith(")V")
         result = self._result_of(op, method, receiver, arguments)
         if returns:
@@ -533,7 +534,7 @@ class _Frame:
 
     def _result_of(self, op: int, method: MemberReference, receiver: Any, arguments: list[Any]) -> Any:
         machine = self._machine
-        if op == 0xB8:
+        if op == Opcode.INVOKESTATIC:
             machine.initialize(method.owner)
             found = machine.find(method.owner, method)
             if found is not None:
@@ -541,12 +542,14 @@ class _Frame:
             return _static_result(machine, method, arguments, self._depth)
         _check_null(receiver, f"calls {method.name}() of")
         if isinstance(receiver, Instance):
-            found = machine.find(receiver.cls if op in (0xB6, 0xB9) else method.owner, method)
+            found = machine.find(
+                receiver.cls if op in (Opcode.INVOKEVIRTUAL, Opcode.INVOKEINTERFACE) else method.owner, method
+            )
             if found is not None:
                 return machine.run(*found, [receiver, *arguments], self._depth + 1)
             if method.name == _CONSTRUCTOR and not arguments:
                 return None
-            if op == 0xB7 and method.name == "hashCode":
+            if op == Opcode.INVOKESPECIAL and method.name == "hashCode":
                 machine.check_root(receiver.cls)
                 raise AddressHash(receiver.cls)
             if method.name == "getClass":
@@ -653,16 +656,16 @@ def _bits(op: int, a: int, b: int) -> int:
     """Return the result of a shift or of an operation on bits: odd instructions are those of longs."""
     is_long = op % 2 == 1
     wrap, size = (_to_int64, 64) if is_long else (to_int32, 32)
-    match (op - 0x78) // 2:
-        case 0:
+    match op:
+        case Opcode.ISHL | Opcode.LSHL:
             return wrap(a << (b % size))
-        case 1:
+        case Opcode.ISHR | Opcode.LSHR:
             return wrap(a >> (b % size))
-        case 2:
+        case Opcode.IUSHR | Opcode.LUSHR:
             return wrap((a & ((1 << size) - 1)) >> (b % size))
-        case 3:
+        case Opcode.IAND | Opcode.LAND:
             return a & b
-        case 4:
+        case Opcode.IOR | Opcode.LOR:
             return a | b
     return a ^ b
 
@@ -716,6 +719,13 @@ def _shown(value: Any) -> str:
     return value.origin if isinstance(value, Some) else "null" if value is None else repr(value)
 
 
+def _number_of(op: int) -> int | float:
+    """Return the number that an instruction from ``iconst_m1`` to ``dconst_1`` names."""
+    if op <= Opcode.LCONST_1:
+        return op - (Opcode.ICONST_0 if op <= Opcode.ICONST_5 else Opcode.LCONST_0)
+    return float(op - (Opcode.FCONST_0 if op <= Opcode.FCONST_2 else Opcode.DCONST_0))
+
+
 def _number(value: Any, operation: Callable[[Any], Any]) -> Any:
     return operation(value) if isinstance(value, int | float) else Some("a number")
 
@@ -731,22 +741,22 @@ def _converted(value: Any, op: int) -> Any:
     if not isinstance(value, int | float):
         return value
     match op:
-        case 0x86 | 0x89 | 0x90:
+        case Opcode.I2F | Opcode.L2F | Opcode.D2F:
             return _to_float32(float(value))
-        case 0x87 | 0x8A | 0x8D:
+        case Opcode.I2D | Opcode.L2D | Opcode.F2D:
             return float(value)
-        case 0x8B | 0x8C | 0x8E | 0x8F:
-            size = 31 if op in (0x8B, 0x8E) else 63
+        case Opcode.F2I | Opcode.F2L | Opcode.D2I | Opcode.D2L:
+            size = 31 if op in (Opcode.F2I, Opcode.D2I) else 63
             if value != value:
                 return 0
             return int(max(-(1 << size), min((1 << size) - 1, value)))
-        case 0x91:
+        case Opcode.I2B:
             return ((int(value) + 0x80) & 0xFF) - 0x80
-        case 0x92:
+        case Opcode.I2C:
             return int(value) & 0xFFFF
-        case 0x93:
+        case Opcode.I2S:
             return ((int(value) + 0x8000) & 0xFFFF) - 0x8000
-    return to_int32(int(value)) if op == 0x88 else int(value)
+    return to_int32(int(value)) if op == Opcode.L2I else int(value)
 
 
 def components_of(cls: ClassFile) -> Iterator[Member]:

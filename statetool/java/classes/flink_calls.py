@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from statetool.io.cursor import Cursor
-from statetool.java.classes.bytecode import instructions
-from statetool.java.classes.class_file import SYNTHETIC, ClassConstant, ClassFile, Member, MemberReference
+from statetool.java.classes.bytecode import CALLS, Opcode, instructions
+from statetool.java.classes.class_file import FINAL, SYNTHETIC, ClassConstant, ClassFile, Member, MemberReference
 from statetool.java.classes.class_path import ClassPath
 from statetool.java.classes.code_text import code_text, constant_text
 from statetool.java.classes.signatures import GenericType, class_signature, parse_parameters
@@ -27,20 +27,20 @@ from statetool.types.type_names import basic_type
 
 _FLINK: Final = "org.apache.flink."
 #: Loads of variables, of fields of an object, and of elements of an array.
-_LOADS: Final = (*range(0x15, 0x36), 0xB4)
-_STORES: Final = range(0x36, 0x57)
-_POPS: Final = (0x57, 0x58)
-_JUMPS: Final = (*range(0x99, 0xA9), 0xAA, 0xAB, 0xC6, 0xC7, 0xC8)
-_RETURNS: Final = (*range(0xAC, 0xB2), 0xBF)
-_ARETURN: Final = 0xB0
-_GETSTATIC: Final = 0xB2
-_PUTSTATIC: Final = 0xB3
-_PUTFIELD: Final = 0xB5
+_LOADS: Final = (*range(Opcode.ILOAD, Opcode.ISTORE), Opcode.GETFIELD)
+_STORES: Final = range(Opcode.ISTORE, Opcode.POP)
+_POPS: Final = (Opcode.POP, Opcode.POP2)
+_JUMPS: Final = (
+    *range(Opcode.IFEQ, Opcode.RET),
+    Opcode.TABLESWITCH,
+    Opcode.LOOKUPSWITCH,
+    Opcode.IFNULL,
+    Opcode.IFNONNULL,
+    Opcode.GOTO_W,
+)
+_RETURNS: Final = (*range(Opcode.IRETURN, Opcode.GETSTATIC), Opcode.ATHROW)
 #: What ends a chain of calls.
-_BREAKS: Final = frozenset((*_STORES, *_POPS, *_JUMPS, *_RETURNS, _PUTSTATIC, _PUTFIELD))
-_INVOKES: Final = (0xB6, 0xB7, 0xB8, 0xB9)
-_INVOKESTATIC: Final = 0xB8
-_INVOKEDYNAMIC: Final = 0xBA
+_BREAKS: Final = frozenset((*_STORES, *_POPS, *_JUMPS, *_RETURNS, Opcode.PUTSTATIC, Opcode.PUTFIELD))
 #: Index of the method of a lambda among the arguments of its bootstrap method.
 _IMPLEMENTATION: Final = 1
 #: Hex digits by which lambdas are told apart.
@@ -48,7 +48,6 @@ _DIGITS: Final = 8
 #: Most methods of the job whose code is part of one hash.
 _MOST_METHODS: Final = 100
 _NO_CODE: Final = hashlib.sha256().digest()
-_NEW: Final = 0xBB
 #: Ends of the names of Flink's classes of types, and of the descriptors of methods that return one.
 _TYPES: Final = ("TypeInfo", "TypeInformation", "Serializer")
 _GIVES_TYPE: Final = tuple(f"{name};" for name in _TYPES)
@@ -57,7 +56,6 @@ _STREAMS: Final = "Lorg/apache/flink/streaming/api/"
 _STATES: Final = "Lorg/apache/flink/api/common/state/"
 _STATE_CLASSES: Final = "org.apache.flink.api.common.state."
 _OF_RECEIVER: Final = ("createSerializer", "getTypeInfo")
-_FINAL: Final = 0x10
 #: Types in static final fields, by class and field.
 _Constants = dict[str, dict[str, str]]
 _HINT: Final = "org.apache.flink.api.common.typeinfo.TypeHint"
@@ -66,13 +64,10 @@ _KEY_SELECTOR: Final = "org.apache.flink.api.java.functions.KeySelector"
 #: Index of the type of a lambda's method among the arguments of ``LambdaMetafactory``.
 _OF_LAMBDA: Final = 2
 _TUPLE: Final = "org.apache.flink.api.java.tuple.Tuple"
-_LDC: Final = (0x12, 0x13)
-_ANEWARRAY: Final = 0xBD
-_AASTORE: Final = 0x53
 #: An array without elements.
 _ARRAY: Final = "[]"
 #: Pushes of indexes, duplicates, stores into an array, and new objects: what stands between the types of a call.
-_NEUTRAL: Final = (*range(0x02, 0x12), 0x53, 0x59, 0xBB)
+_NEUTRAL: Final = (*range(Opcode.ICONST_M1, Opcode.LDC), Opcode.AASTORE, Opcode.DUP, Opcode.NEW)
 _MOST_CLASSES: Final = 20_000
 
 
@@ -107,10 +102,10 @@ def _calls_of(class_path: ClassPath, cls: ClassFile, method: Member, constants: 
     branches, named = False, ""
     for operation, operands in instructions(method.code):
         branches = branches or operation in _JUMPS
-        if operation == _NEW:
+        if operation == Opcode.NEW:
             outer.append((cls.constants.class_name(operands.u2()), pushed))
             pushed = []
-        elif operation in _INVOKES:
+        elif operation in CALLS:
             called = cls.constants.member(operands.u2())
             is_flink = called.owner.startswith(_FLINK)
             if not is_flink:
@@ -129,7 +124,7 @@ def _calls_of(class_path: ClassPath, cls: ClassFile, method: Member, constants: 
                 else:
                     made = f"{_simple(called.owner)}({', '.join(pushed)})"
                     pushed = [*before, made] if called.owner.endswith(_TYPES) else before
-            elif is_flink and operation == _INVOKESTATIC and called.descriptor.endswith(_GIVES_TYPE):
+            elif is_flink and operation == Opcode.INVOKESTATIC and called.descriptor.endswith(_GIVES_TYPE):
                 count = _count(called)
                 kept, arguments = pushed[: len(pushed) - count], pushed[len(pushed) - count :]
                 yield FlinkCall(called.owner, called.name, tuple(arguments), place, branches)
@@ -140,21 +135,21 @@ def _calls_of(class_path: ClassPath, cls: ClassFile, method: Member, constants: 
                 is_super = called.name == "<init>" and method.name == "<init>" and called.owner == cls.superclass
                 yield FlinkCall(called.owner, called.name, tuple(pushed[is_super:]), place, branches, _count(called))
                 pushed, branches = _type_of_receiver(called, pushed), False
-            elif operation == _INVOKESTATIC and called.owner.startswith("java."):
+            elif operation == Opcode.INVOKESTATIC and called.owner.startswith("java."):
                 pushed.append(f"{_simple(called.owner)}.{called.name}")
             else:
                 pushed = _type_of_receiver(called, pushed) or [*pushed, COMPUTED]
-        elif operation == _ANEWARRAY:
+        elif operation == Opcode.ANEWARRAY:
             pushed[-1:] = [_ARRAY]  # instead of its length
-        elif operation == _AASTORE and _store(pushed):
+        elif operation == Opcode.AASTORE and _store(pushed):
             pass
-        elif operation in _STORES or operation in (_PUTFIELD, _PUTSTATIC):
+        elif operation in _STORES or operation in (Opcode.PUTFIELD, Opcode.PUTSTATIC):
             field = cls.constants.member(operands.u2()) if operation not in _STORES else None
             if field is not None:
                 yield from _stored(field, named, pushed, place)
                 named = "" if _STATES in field.descriptor else named
             pushed = []
-        elif operation == _ARETURN:
+        elif operation == Opcode.ARETURN:
             yield from _kept_type(cls.name, "return", pushed, place)
         elif (argument := _argument(class_path, cls, operation, operands, constants)) is not None:
             pushed.append(argument)
@@ -228,14 +223,14 @@ def _argument(
     """Return the text of an argument that an instruction pushes, ``None`` if it pushes none."""
     if (constant := constant_text(cls, operation, operands, full_names=True)) is not None:
         return constant
-    if operation == _GETSTATIC:
+    if operation == Opcode.GETSTATIC:
         member = cls.constants.member(operands.u2())
         text = f"{_simple(member.owner)}.{member.name}"
         if member.owner.startswith((_FLINK, "java.")):
             return text
         # Another field of the job may have any value.
         return _constant_types(class_path, member.owner, constants).get(member.name, COMPUTED + text)
-    if operation == _INVOKEDYNAMIC:
+    if operation == Opcode.INVOKEDYNAMIC:
         return _lambda(class_path, cls, operands.u2())
     return COMPUTED if operation in _LOADS else None
 
@@ -250,7 +245,7 @@ def _constant_types(class_path: ClassPath, name: str, constants: _Constants) -> 
     code = None if cls is None else next((m for m in cls.methods if m.name == "<clinit>"), None)
     if cls is None or code is None or any(operation in _JUMPS for operation, _ in instructions(code.code)):
         return {}
-    fixed = {f.name for f in cls.fields if f.access & _FINAL}
+    fixed = {f.name for f in cls.fields if f.access & FINAL}
     calls = _calls_of(class_path, cls, code, constants)
     set_types = [c for c in calls if c.use == "types" and c.owner == name and c.name in fixed]
     constants[name] = {c.name: c.arguments[0] for c in set_types if COMPUTED not in c.arguments[0]}
@@ -290,10 +285,10 @@ def _code_hash(class_path: ClassPath, first: MemberReference) -> str:
         digest.update(code_text(cls, method).encode())
         read += 1
         for operation, operands in instructions(method.code):
-            if operation not in (*_INVOKES, _GETSTATIC):
+            if operation not in (*CALLS, Opcode.GETSTATIC):
                 continue
             found = cls.constants.member(operands.u2())
-            if operation == _GETSTATIC:
+            if operation == Opcode.GETSTATIC:
                 found = MemberReference(found.owner, "<clinit>", "()V")
             if found not in seen:
                 seen.add(found)
@@ -469,21 +464,21 @@ def _calls(class_path: ClassPath, cls: ClassFile, method: Member, major: Literal
     for operation, operands in instructions(method.code):
         if operation in _BREAKS:
             is_chained = False
-        if operation in _LDC:
-            loaded = cls.constants.loaded(operands.u1() if operation == _LDC[0] else operands.u2())
+        if operation in (Opcode.LDC, Opcode.LDC_W):
+            loaded = cls.constants.loaded(operands.u1() if operation == Opcode.LDC else operands.u2())
             pushed.append(
                 loaded.name if isinstance(loaded, ClassConstant) else _Text(loaded) if isinstance(loaded, str) else None
             )
-        elif operation == _GETSTATIC:
+        elif operation == Opcode.GETSTATIC:
             member = cls.constants.member(operands.u2())
             basic = basic_type(f"{member.owner.rpartition('.')[2]}.{member.name}")
             is_basic = basic is not None and member.owner.startswith(_FLINK)
             pushed.append(_of_class(class_path, basic, major) if basic is not None and is_basic else None)
-        elif operation == _INVOKEDYNAMIC:
+        elif operation == Opcode.INVOKEDYNAMIC:
             pushed = [_Selector(_lambda_result(class_path, cls, operands.u2(), major))]
-        elif operation == _ANEWARRAY:
+        elif operation == Opcode.ANEWARRAY:
             pushed.append(None)
-        elif operation in _INVOKES:
+        elif operation in CALLS:
             called = cls.constants.member(operands.u2())
             if called.owner.startswith(_FLINK):
                 made = _made(class_path, called.owner, called.name, pushed, major)

@@ -22,7 +22,7 @@ from statetool.errors import FormatError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.io.protobuf_wire import LENGTH_DELIMITED, read_fields
-from statetool.java.classes.bytecode import constant, instructions
+from statetool.java.classes.bytecode import Opcode, constant, instructions
 from statetool.java.classes.class_file import STATIC, ClassFile, MemberReference
 from statetool.java.classes.class_path import ClassPath
 from statetool.java.classes.signatures import GenericType, parse_parameters, parse_type
@@ -49,10 +49,6 @@ _REQUIRED: Final = 1
 _DESCRIPTORS: Final = "com.google.protobuf.Descriptors"
 _FILE_DESCRIPTOR: Final = "()Lcom/google/protobuf/Descriptors$FileDescriptor;"
 _DESCRIPTOR: Final = "Lcom/google/protobuf/Descriptors$Descriptor;"
-_NEW: Final = 0xBB
-_GET_STATIC: Final = 0xB2
-_INVOKE_STATIC: Final = 0xB8
-_INVOKE_SPECIAL: Final = 0xB7
 _MAX_FILES: Final = 1000
 _MAX_DEPTH: Final = 64
 
@@ -124,9 +120,9 @@ def thrift_fields(cls: ClassFile) -> ThriftFields:
             if is_described and number == _REQUIRED:
                 required[text] = None
             is_described = False
-        elif operation == _NEW:
+        elif operation == Opcode.NEW:
             is_described = cls.constants.class_name(operands.u2()) == _THRIFT_METADATA
-        elif operation == _INVOKE_SPECIAL:
+        elif operation == Opcode.INVOKESPECIAL:
             called = cls.constants.member(operands.u2())
             if (called.owner, called.name) == (_THRIFT_FIELD, "<init>") and text:
                 names[number] = text
@@ -165,10 +161,10 @@ def _code_of(cls: ClassFile, name: str, descriptor: str) -> Iterator[tuple[int, 
 def _returned_field(class_path: ClassPath, cls: ClassFile, method: str) -> MemberReference | None:
     """Return the static field that a method returns, itself or through the accessor that Java 8 makes for private fields."""
     for operation, operands in _code_of(cls, method, f"(){_DESCRIPTOR}"):
-        if operation not in (_GET_STATIC, _INVOKE_STATIC):
+        if operation not in (Opcode.GETSTATIC, Opcode.INVOKESTATIC):
             continue
         member = cls.constants.member(operands.u2())
-        if operation == _GET_STATIC:
+        if operation == Opcode.GETSTATIC:
             return member if member.descriptor == _DESCRIPTOR else None
         outer = (
             class_path.read(member.owner)
@@ -195,7 +191,7 @@ def _add_files(class_path: ClassPath, outer: str, files: dict[str, bytes], depth
         value = constant(operation, operands, cls.constants)
         if isinstance(value, str):
             parts.append(value)
-        elif operation == _INVOKE_STATIC:
+        elif operation == Opcode.INVOKESTATIC:
             called = cls.constants.member(operands.u2())
             if called.owner.startswith(_DESCRIPTORS) and called.name == "internalBuildGeneratedFileFrom":
                 is_built = True

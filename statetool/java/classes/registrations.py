@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from statetool.java.classes.bytecode import instructions
+from statetool.java.classes.bytecode import CALLS, Opcode, instructions
 from statetool.java.classes.class_file import ClassConstant, ClassFile
 from statetool.java.classes.class_path import ClassPath
 from statetool.types.java import PRIMITIVES
@@ -20,10 +20,6 @@ _CLASS: Final = "Ljava/lang/Class;"
 _METHODS: Final = {
     "registerTypeWithKryoSerializer": False, "addDefaultKryoSerializer": True, "registerKryoSerializer": False,
 }  # fmt: skip
-_LDC: Final = (0x12, 0x13)
-_NEW: Final = 0xBB
-_DUP: Final = 0x59
-_INVOKES: Final = (0xB6, 0xB7, 0xB8, 0xB9)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +53,12 @@ def _registrations_of(cls: ClassFile) -> Iterator[Registration]:
         #: The last classes that were loaded or created, which are the arguments if nothing else came between.
         classes: list[str] = []
         for operation, operands in instructions(method.code):
-            if operation in _LDC:
-                loaded = cls.constants.loaded(operands.u1() if operation == _LDC[0] else operands.u2())
+            if operation in (Opcode.LDC, Opcode.LDC_W):
+                loaded = cls.constants.loaded(operands.u1() if operation == Opcode.LDC else operands.u2())
                 classes = [*classes, loaded.name] if isinstance(loaded, ClassConstant) else []
-            elif operation == _NEW:
+            elif operation == Opcode.NEW:
                 classes = [*classes, cls.constants.class_name(operands.u2())]
-            elif operation in _INVOKES:
+            elif operation in CALLS:
                 called = cls.constants.member(operands.u2())
                 if called.name in _METHODS and called.descriptor.startswith(f"({_CLASS}") and len(classes) == 2:
                     java_class, serializer = classes
@@ -71,5 +67,5 @@ def _registrations_of(cls: ClassFile) -> Iterator[Registration]:
                     )
                 if called.name != "<init>" or not called.descriptor.startswith("()"):
                     classes = []
-            elif operation != _DUP:
+            elif operation != Opcode.DUP:
                 classes = []

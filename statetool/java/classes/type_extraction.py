@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from statetool.java.classes.bytecode import INVOKEVIRTUAL, NEW, PUTSTATIC, constant, enum_constants, instructions
+from statetool.java.classes.bytecode import Opcode, constant, enum_constants, instructions
 from statetool.java.classes.class_file import ABSTRACT, FINAL, INTERFACE, PUBLIC, STATIC, TRANSIENT, ClassFile, Member
 from statetool.java.classes.class_path import ClassPath
 from statetool.java.classes.library_types import FIELDLESS, is_never_pojo, library_type
@@ -613,14 +613,14 @@ def schema_constant(cls: ClassFile) -> str | None:
     texts: list[str] | None = None
     parsed: str | None = None
     for operation, operands in instructions(initializer):
-        if operation == NEW:
+        if operation == Opcode.NEW:
             texts, parsed = ([] if cls.constants.class_name(operands.u2()) == _PARSER else None), None
-        elif operation == INVOKEVIRTUAL:
+        elif operation == Opcode.INVOKEVIRTUAL:
             called = cls.constants.member(operands.u2())
             # A long schema comes in several texts.
             parsed = "".join(texts) if texts and (called.owner, called.name) == (_PARSER, "parse") else None
             texts = None
-        elif operation == PUTSTATIC:
+        elif operation == Opcode.PUTSTATIC:
             if parsed is not None and cls.constants.member(operands.u2()).name == "SCHEMA$":
                 return parsed if _is_record(parsed) else None
             parsed = None

@@ -1,4 +1,4 @@
-"""Kernels over the row of each entry, in tables with one row per key, and over the sizes of values."""
+"""Kernels over the row of each entry, in tables with one row per key, and over the sizes and offsets of values."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import Final
 
 import numpy as np
 
-from statetool.kernels.core.jit import jit
+from statetool.kernels.core.jit import jit, read_soon
+from statetool.kernels.core.words import AHEAD
 
 #: Maximum bytes, or elements, of an Arrow array with offsets of 32 bits.
 MAX_OFFSET: Final = 0x7FFFFFFF
@@ -88,3 +89,32 @@ def add_offsets(sizes, offsets):
             return total
         offsets[i + 1] = total
     return total
+
+
+@jit
+def range_offsets(offsets, start, count, new, at, size):
+    """Look up ranges of elements, which are concatenated.
+
+    Parameters
+    ----------
+    offsets
+        int32 or int64[m + 1], the start of each element, and the end: in bytes of text, or in elements of a child.
+    start, count
+        int64[n]: first element and number of elements of each range.
+    new
+        int64[k + 1] out, the offsets of the elements of all ranges.
+    at, size
+        int64[n] out: start and size of the content of each range.
+    """
+    new[0] = 0
+    j = 0
+    last = start.shape[0] - 1
+    for i in range(start.shape[0]):
+        read_soon(offsets, start[min(i + AHEAD, last)])
+        first = np.int64(offsets[start[i]])
+        at[i] = first
+        base = new[j] - first
+        for k in range(start[i] + 1, start[i] + count[i] + 1):
+            j += 1
+            new[j] = base + offsets[k]
+        size[i] = new[j] - base - first

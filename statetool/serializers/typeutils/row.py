@@ -2,12 +2,16 @@
 
 Outer payload: version 4 has a bool "supports row kind"; in version 3 this is always true, up to version 2 never. Field names are not
 stored. Follows ``RowSerializer``.
+
+The hash code of a ``Row`` includes the contents of arrays, lists and maps (``RowUtils.deepHashCodeRow``, Flink 1.13 and later). It is
+``31 * kind + D``, where D is the array rule applied to the fields. For a part: null 0; list or object array: start 1, ``31 h + part``; map:
+1 plus the sum of ``key ^ value``; primitive array: 31 + ``Arrays.hashCode``; everything else: 31 + its ``hashCode()``.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from statetool.errors import EncodeError, StatetoolError
@@ -15,10 +19,14 @@ from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.kernels.values.program import Masked, Op, PerRecord
 from statetool.serializers.core.base import Serializer
+from statetool.serializers.core.simple import SimpleSerializer
+from statetool.serializers.typeutils.arrays import ARRAY_ELEMENTS, GenericArraySerializer
+from statetool.serializers.typeutils.collections import ListSerializer, MapSerializer, SetSerializer
 from statetool.serializers.typeutils.composite import CompositeSerializer, check_last, composite, inside, sequence
 from statetool.serializers.typeutils.masks import read_mask, write_mask
-from statetool.serializers.typeutils.row_hash import hash_row
+from statetool.serializers.typeutils.options import NullableSerializer
 from statetool.types import Field, LogicalType, Scalar, StructType
+from statetool.types.java_hash import hash_chain, to_int32
 
 ROW_KINDS: Final = ("+I", "-U", "+U", "-D")
 KIND_FIELD: Final = "_kind"
@@ -93,7 +101,7 @@ class RowSerializer(CompositeSerializer):
 
     def hash_code(self, value: Any) -> int:
         """``Row.hashCode``; rows without a kind are inserts."""
-        return hash_row(ROW_KINDS.index(value[-1]) if self.row_kind else 0, self.nested, value)
+        return _hash_row(ROW_KINDS.index(value[-1]) if self.row_kind else 0, self.nested, value)
 
     def key_forms(self, value: Any) -> tuple[tuple[bytes, int | None], ...]:
         """Accept a key without its kind as well, and a single-field key (like all of PyFlink's keys) as the field alone."""
@@ -120,6 +128,43 @@ def _whole_row(part: Serializer, value: Any) -> Any:
     if isinstance(value, (tuple, list)) and len(value) == len(part.children()):
         return tuple(_whole_row(p, v) for (_, p), v in zip(part.children(), value, strict=True))
     return value
+
+
+def _hash_row(kind: int, parts: Iterable[Serializer], values: Iterable[Any]) -> int:
+    """Return ``Row.hashCode`` of a row without field names.
+
+    Raises
+    ------
+    UnsupportedError
+        A field has no stable hash code.
+    """
+    return to_int32(31 * kind + hash_chain((_hash_of_part(s, v) for s, v in zip(parts, values, strict=False)), start=1))
+
+
+def _hash_of_part(s: Serializer, value: Any) -> int:
+    if value is None:
+        return 0
+    if isinstance(s, NullableSerializer):
+        return _hash_of_part(s.nested[0], value)
+    if isinstance(s, MapSerializer):
+        key, item = s.nested
+        return to_int32(1 + sum(_hash_of_part(key, k) ^ _hash_of_part(item, v) for k, v in value))
+    if isinstance(s, GenericArraySerializer) or (isinstance(s, ListSerializer) and not isinstance(s, SetSerializer)):
+        return hash_chain((_hash_of_part(s.nested[0], v) for v in value), start=1)
+    if isinstance(s, SimpleSerializer) and s.spec.name in ARRAY_ELEMENTS:
+        return _hash_of_array(s.spec.name, value)
+    return to_int32(31 + s.hash_code(value))
+
+
+def _hash_of_array(name: str, value: Any) -> int:
+    if isinstance(value, bytes):
+        return to_int32(31 + hash_chain((b - 256 if b > 127 else b for b in value), start=1))
+    hash_code = ARRAY_ELEMENTS[name].hash_code
+    assert hash_code is not None
+    if name == "StringArray":
+        # An array of objects: each string counts as a part.
+        return hash_chain((0 if v is None else to_int32(31 + hash_code(v)) for v in value), start=1)
+    return to_int32(31 + hash_chain(map(hash_code, value), start=1))
 
 
 SNAPSHOTS: Final = {
