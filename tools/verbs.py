@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import re
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import MISSING, Field, fields
 from inspect import cleandoc
 from pathlib import Path
@@ -17,18 +17,11 @@ from typing import Any, Final
 
 from statetool.api import start_options
 from statetool.api.write.options import WriteOptions
-from statetool.api.write.verbs import connectors, erase, merge, migrate, rewrite, values
 from statetool.api.write.verbs.base import Verb
+from statetool.api.write.verbs.table import VERBS
 from tools.shared_parameters import API, add_shared, described_parameters
 
 MODULES: Final = API / "write"
-#: The class of each verb by the name of its function.
-VERBS: Final[Mapping[str, type[Verb]]] = {
-    kind.function(): kind
-    for module in (connectors, erase, merge, migrate, rewrite, values)
-    for kind in vars(module).values()
-    if isinstance(kind, type) and issubclass(kind, Verb) and kind.__module__ == module.__name__
-}
 _SIGNATURE: Final = re.compile(r"(?<=\()\n(.*?)(?=\n\) -> )", re.DOTALL)
 _SECTION: Final = re.compile(r"(?<=    Parameters\n    ----------\n)(.*?)(?=\n\n|\n    \"\"\")", re.DOTALL)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from statetool.api.write.verbs.base import CopyVerb, operator_parameter, parameter, positional
 
@@ -11,6 +12,9 @@ from statetool.api.write.verbs.base import CopyVerb, operator_parameter, paramet
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EditSource(CopyVerb):
     """Write a copy in which a source resumes from other offsets, or reads other splits. Three commands have its parameters."""
+
+    commands: ClassVar[tuple[str, ...]] = ("sources set", "sources add", "sources remove")
+    answer: ClassVar[str] = "statetool.connectors.edits.edits:SplitChange"
 
     uid: str = positional("The source, by uid or operator id.")
     positions: Mapping[str, int | str] | None = parameter(
@@ -36,6 +40,9 @@ class EditSource(CopyVerb):
 class ToKafkaSource(CopyVerb):
     """Write a copy that has state of ``KafkaSource`` instead of ``FlinkKafkaConsumer``."""
 
+    commands: ClassVar[tuple[str, ...]] = ("sources convert",)
+    answer: ClassVar[str] = "statetool.connectors.edits.edits:SplitChange"
+
     uid: str = operator_parameter(
         "The consumer, by uid or operator id. The source of the new job has the same uid.",
         "Source to convert, by uid, name or operator id.",
@@ -51,6 +58,9 @@ class ToKafkaSource(CopyVerb):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DropTransactions(CopyVerb):
     """Write a copy in which a sink does not commit some of its transactions."""
+
+    commands: ClassVar[tuple[str, ...]] = ("sinks forget",)
+    answer: ClassVar[str] = "statetool.connectors.rows:TransactionRow"
 
     uid: str = operator_parameter(
         "The operator that holds them (see :meth:`statetool.Operator.transactions`), by uid or operator id.",

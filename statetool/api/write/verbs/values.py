@@ -17,6 +17,8 @@ class SetValues(CopyVerb):
     """Write a copy in which values and timers of one key are changed."""
 
     without: ClassVar[frozenset[str]] = frozenset({"spark", "progress"})
+    commands: ClassVar[tuple[str, ...]] = ("set",)
+    answer: ClassVar[str] = "statetool.saving.verbs.set_values:SetRow"
 
     uid: str = operator_parameter("The operator.", "Operator to change, by uid, name or operator id.", positional=True)
     key: Key = positional(
@@ -75,6 +77,7 @@ class Purge(CopyVerb):
     """Write a copy without expired values and overdue timers."""
 
     without: ClassVar[frozenset[str]] = frozenset({"progress"})
+    answer: ClassVar[str] = "statetool.saving.verbs.purge:PurgedRow"
 
     ttl_ms: Mapping[str, int] | None = positional(
         "Time to live in milliseconds by state, as the job configures it: values whose last access is at least as long ago are removed, from"
