@@ -16,24 +16,48 @@ class EditSource(CopyVerb):
     commands: ClassVar[tuple[str, ...]] = ("sources set", "sources add", "sources remove")
     answer: ClassVar[str] = "statetool.connectors.edits.edits:SplitChange"
 
-    uid: str = positional("The source, by uid or operator id.")
+    uid: str = operator_parameter(
+        "The source, by uid or operator id.", "Source to change, by uid, name or operator id.", positional=True
+    )
     positions: Mapping[str, int | str] | None = parameter(
         'Next offset by split (``{"orders:3": 1234}``) or split id. ``earliest``, ``latest``, ... become the connector\'s markers.',
+        argument="SPLIT=POSITION...",
+        kind="pairs",
+        default=None,
+        example="set a split whose id contains an equals sign with --offsets FILE, columns split and position",
+    )
+    offsets: str | None = parameter(
+        help="CSV file of new positions: topic,partition,offset or split,position.", flag="--offsets CSV", default=None
+    )
+    to: str | None = parameter(
+        "Next offset of all splits.",
+        "Position of all splits: earliest, latest, committed or timestamp=MS.",
+        flag="--to WORD",
         default=None,
     )
-    to: str | None = parameter("Next offset of all splits.", default=None)
     remove: Iterable[str] = parameter(
         "Splits to remove from readers and enumerator. If the job discovers one again, it starts like a new split.",
+        argument="SPLIT...",
+        required=True,
         default=(),
     )
     add: Mapping[str, int | str] | None = parameter(
-        "New splits with their next offsets. Each is assigned to the reader with the fewest splits.", default=None
+        "New splits with their next offsets. Each is assigned to the reader with the fewest splits.",
+        argument="SPLIT=POSITION...",
+        kind="pairs",
+        required=True,
+        default=None,
     )
     upgrade_enumerator: bool = parameter(
         "Write a newer version of enumerator state if the stored version has no positions of unassigned splits (Kafka's 1 and 2 become 3).",
+        "If needed, upgrade enumerator state to a version that stores positions.",
         default=False,
     )
-    connector: str | None = parameter("Name of the connector, if the bytes do not identify it.", default=None)
+    connector: str | None = parameter(
+        "Name of the connector, if the bytes do not identify it.",
+        "Name of the connector, if the bytes do not identify it.",
+        default=None,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
