@@ -80,12 +80,6 @@ def open_given(given: Verb, options: CommonOptions, reading: Iterable[str] = ())
     )
 
 
-def source_and_target(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the arguments of a command that writes a new snapshot, and declares its options itself."""
-    target = click.argument("target", metavar="DST", shell_complete=complete_path)
-    return click.argument("source", metavar="SRC", shell_complete=complete_path)(target(command))
-
-
 def report_target(target: str, options: CommonOptions, size: int | None = None, *, is_changed: bool = True) -> None:
     """Print the path of the new snapshot, or that none was written, and whether its state is that of the existing one."""
     if not is_changed:

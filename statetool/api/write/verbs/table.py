@@ -14,4 +14,5 @@ VERBS: Final[Mapping[str, type[Verb]]] = {
     for module in (connectors, erase, merge, migrate, rewrite, values)
     for kind in vars(module).values()
     if isinstance(kind, type) and issubclass(kind, Verb) and kind.__module__ == module.__name__
+    if kind is not migrate.MigrationChoices
 }

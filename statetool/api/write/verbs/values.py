@@ -1,15 +1,48 @@
-"""Parameters of verbs that change values of a key, or remove expired ones."""
+"""Parameters of verbs that change values, or remove expired ones."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from statetool.api.write.verbs.base import CopyVerb, operator_parameter, parameter, positional
 
 if TYPE_CHECKING:
     from statetool.tables.keys.text import Key
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transform(CopyVerb):
+    """Write a copy in which SQL expressions change values. In Python it is :meth:`statetool.api.write.writer.SavepointWriter.transform`."""
+
+    uid: str = operator_parameter(
+        "The operator, by uid or operator id.", "Operator to change, by uid, name or operator id.", positional=True
+    )
+    change: Mapping[str, str] = positional(
+        "",
+        "New value of a state.",
+        flag="--set STATE=SQL",
+        example="as in --set 'balance=CAST(balance AS BIGINT)'",
+    )
+    where: str | None = parameter(
+        "A SQL condition. Values of other keys are unchanged, so the type of the expression must hold them too.",
+        "Condition for keys to change. Other keys keep their values.",
+        flag="--where SQL",
+        default=None,
+    )
+    decimals: Literal["decimal", "string"] = parameter(
+        "Form of Java's big numbers, as in a read. ``decimal`` (default): each BigDecimal keeps its scale, stored in ``<name>_scale``, which"
+        " increases if the new value needs more fraction digits. ``string``: text, written with exactly its digits, for numbers of more"
+        " than 38 digits.",
+        "Type of BigDecimal and BigInteger in SQL: decimals with 38 digits, or text.",
+        default="decimal",
+    )
+    allow_missing: bool = parameter(
+        "Accept a condition that no key fulfills. Spark does not look for such a key then.",
+        "Go on if no key fulfills the condition.",
+        default=False,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
