@@ -6,19 +6,22 @@ import ast
 import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import Field, fields
+from inspect import cleandoc
 from typing import Any, Final
 
+from statetool.api.write.verbs.values import Transform
 from statetool.tables import request
 from statetool.types import options
 from tools.examples import ROOT
 
 API: Final = ROOT / "statetool" / "api"
-_READS: Final = ("Operator.keyed_state", "Operator.state", "OperatorTables.to_arrow")
-#: The functions that describe parameters of others, by the name of the other function.
+_READS: Final = ("ScanOptions", "Operator.state", "OperatorTables.to_arrow")
+#: The functions and classes that describe parameters of a function, by its name.
 DESCRIBED_BY: Final[Mapping[str, tuple[str, ...]]] = {
     **dict.fromkeys(
         (
-            "Operator.state", "Operator.table", "Operator.timers", "Operator.waiting", "Operator.matches", "Operator.windows",
+            "Operator.keyed_state", "Operator.state", "Operator.table", "Operator.timers", "Operator.waiting", "Operator.matches", "Operator.windows",
             "Operator.in_flight", "OperatorTables.export", "OperatorTables.head", "OperatorTables.count", "OperatorTables.scan",
             "OperatorTables.batches", "OperatorTables.reader", "OperatorTables.keyed_state_batches", "OperatorTables.to_arrow",
             "OperatorTables.to_pandas", "OperatorTables.to_polars", "OperatorTables.to_duckdb", "Database.table", "query",
@@ -32,7 +35,8 @@ DESCRIBED_BY: Final[Mapping[str, tuple[str, ...]]] = {
     "Savepoint.report": ("Savepoint.stats", "verify"),
     "Operator.stats": ("Savepoint.stats",),
     "Operator.estimate_stats": ("Savepoint.estimate_stats",),
-    "Operator.transform": ("SavepointWriter.transform",),
+    "SavepointWriter.transform": ("Transform",),
+    "Operator.transform": ("Transform", "SavepointWriter.transform"),
     "Operator.erase": ("SavepointWriter.erase",),
     "SavepointWriter.keep": ("SavepointWriter.erase", "keep"),
     "Operator.keep": ("SavepointWriter.erase", "keep"),
@@ -40,12 +44,13 @@ DESCRIBED_BY: Final[Mapping[str, tuple[str, ...]]] = {
 #: Parameters of these functions that have another meaning than in the functions that describe them.
 OWN: Final[Mapping[str, frozenset[str]]] = {
     "Operator.timers": frozenset({"states"}),
-    "Operator.state": frozenset({"subtask"}),
     "OperatorTables.head": frozenset({"table"}),
     "catalog": frozenset({"spark"}),
     "verify": frozenset({"spark"}),
     "Savepoint.report": frozenset({"allow_unread"}),
 }
+#: The width of a description in the docstring of a method.
+_WIDTH: Final = 140 - 12
 _ENTRY: Final = re.compile(r"^(\S.*)\n((?: +.*(?:\n|\Z))+)", re.MULTILINE)
 _LATER: Final = ("Returns", "Yields", "Raises", "Warns")
 
@@ -63,12 +68,26 @@ def add_shared(source: str, described: Mapping[str, Mapping[str, str]]) -> str:
 
 
 def described_parameters() -> dict[str, dict[str, str]]:
-    """Return the entries of parameters in docstrings, by function and parameter."""
-    found = {}
+    """Return the entries of parameters by function or class, and parameter."""
+    found = {
+        "ScanOptions": attribute_entries(request.ScanOptions),
+        "Transform": {f.name: entry(f, _WIDTH) for f in fields(Transform) if f.metadata["doc"]},
+    }
     for file in sorted(API.rglob("*.py")):
         for name, function in _functions(file.read_text("utf-8")):
             found[name] = _entries(ast.get_docstring(function) or "")
     return found
+
+
+def entry(declared: Field[Any], width: int) -> str:
+    """Return the entry of a declared parameter, in lines of at most ``width`` characters."""
+    lines = textwrap.wrap(declared.metadata["doc"], width, break_long_words=False, break_on_hyphens=False)
+    return "\n    ".join((declared.name, *lines))
+
+
+def attribute_entries(options: type[Any]) -> dict[str, str]:
+    """Return the entries of keyword arguments, which the docstring of a ``TypedDict`` describes as attributes."""
+    return _entries(cleandoc(options.__doc__ or ""), "Attributes")
 
 
 def _functions(source: str) -> Iterator[tuple[str, ast.FunctionDef]]:
@@ -79,9 +98,9 @@ def _functions(source: str) -> Iterator[tuple[str, ast.FunctionDef]]:
             yield from ((f"{node.name}.{f.name}", f) for f in node.body if isinstance(f, ast.FunctionDef))
 
 
-def _entries(doc: str) -> dict[str, str]:
-    """Return the entries in the section of parameters, by parameter. Several parameters may share one."""
-    section = doc.partition("Parameters\n----------\n")[2].partition("\n\n")[0]
+def _entries(doc: str, title: str = "Parameters") -> dict[str, str]:
+    """Return the entries in a section of a docstring, by parameter. Several parameters may share one."""
+    section = doc.partition(f"{title}\n----------\n")[2].partition("\n\n")[0]
     return {name: f"{m[1]}\n{m[2].rstrip()}" for m in _ENTRY.finditer(section) for name in m[1].split(", ")}
 
 

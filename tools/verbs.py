@@ -9,26 +9,20 @@ from __future__ import annotations
 import ast
 import re
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import MISSING, Field, fields
-from inspect import cleandoc
 from pathlib import Path
 from typing import Any, Final
 
 from statetool.api import start_options
 from statetool.api.write.options import WriteOptions
-from statetool.api.write.verbs import connectors, erase, merge, migrate, rewrite, values
 from statetool.api.write.verbs.base import Verb
-from tools.shared_parameters import API, add_shared, described_parameters
+from statetool.api.write.verbs.table import VERBS
+from tools.shared_parameters import API, add_shared, attribute_entries, described_parameters, entry
 
 MODULES: Final = API / "write"
-#: The class of each verb by the name of its function.
-VERBS: Final[Mapping[str, type[Verb]]] = {
-    kind.function(): kind
-    for module in (connectors, erase, merge, migrate, rewrite, values)
-    for kind in vars(module).values()
-    if isinstance(kind, type) and issubclass(kind, Verb) and kind.__module__ == module.__name__
-}
+#: The width of a description in the docstring of a function.
+_WIDTH: Final = 140 - 8
 _SIGNATURE: Final = re.compile(r"(?<=\()\n(.*?)(?=\n\) -> )", re.DOTALL)
 _SECTION: Final = re.compile(r"(?<=    Parameters\n    ----------\n)(.*?)(?=\n\n|\n    \"\"\")", re.DOTALL)
 
@@ -49,7 +43,7 @@ def _declared(text: str, verb: type[Verb]) -> str:
     first = [f for f in own if f.metadata.get("positional")]
     others = [*(f for f in own if f not in first), *(f for f in fields(WriteOptions) if f.name not in verb.without)]
     text, more = _with_signature(text, [*map(_declaration, first), "*", *map(_declaration, others)])
-    entries = [f"    {f.name}\n{_wrap(f.metadata['doc'])}" for f in (*first, *others)]
+    entries = [textwrap.indent(entry(f, _WIDTH), "    ") for f in (*first, *others)]
     section = _SECTION.search(text)
     assert section, verb
     return text[: section.start()] + "\n".join((*entries, *more)) + text[section.end() :]
@@ -61,7 +55,8 @@ def _with_signature(text: str, declarations: list[str]) -> tuple[str, list[str]]
     assert signature, text
     more = re.findall(r"^    (\*\*\w+: Unpack\[(\w+)\]),$", signature[1], re.MULTILINE)
     lines = [f"    {line}," for line in (*declarations, *(line for line, _ in more))]
-    entries = [entry for _, kind in more for entry in _entries(getattr(start_options, kind))]
+    described = (attribute_entries(getattr(start_options, kind)).values() for _, kind in more)
+    entries = [textwrap.indent(text, "    ") for found in described for text in dict.fromkeys(found)]
     return f"{text[: signature.start()]}\n{chr(10).join(lines)}{text[signature.end() :]}", entries
 
 
@@ -73,19 +68,6 @@ def _declaration(declared: Field[Any]) -> str:
 
 def _text(default: object) -> str:
     return f'"{default}"' if isinstance(default, str) else repr(default)
-
-
-def _entries(options: type[Any]) -> list[str]:
-    """Return the entries for keyword arguments of a ``TypedDict``, from the attributes in its docstring."""
-    section = cleandoc(options.__doc__ or "").partition("Attributes\n----------\n")[2].partition("\n\n")[0]
-    return [
-        textwrap.indent(entry, "    ").rstrip() for entry in re.findall(r"^\S.*\n(?: +.*\n?)+", section, re.MULTILINE)
-    ]
-
-
-def _wrap(doc: str) -> str:
-    words = textwrap.wrap(doc, 140 - 8, break_long_words=False, break_on_hyphens=False)
-    return "\n".join(f"        {line}" for line in words)
 
 
 def stale() -> Iterator[tuple[Path, str]]:

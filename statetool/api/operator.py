@@ -593,8 +593,8 @@ class Operator(OperatorTables):
             and any other gets one that follows from the column. The kind of a state never changes.
         decimals
             Form of Java's big numbers, as in a read. ``decimal`` (default): each BigDecimal keeps its scale, stored in ``<name>_scale``,
-            which increases if the new value needs more fraction digits. ``string``: text, written with exactly its digits, for numbers
-            of more than 38 digits.
+            which increases if the new value needs more fraction digits. ``string``: text, written with exactly its digits, for numbers of
+            more than 38 digits.
         in_batches
             Call the function for one batch of up to 65,536 rows at a time, so that memory does not grow with the state. The rows of a batch
             are complete keys, but the function does not see other keys. It is called with the first batch at once, to learn the columns,

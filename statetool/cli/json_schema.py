@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from inspect import getdoc
+from pkgutil import resolve_name
 from typing import Any, Final, Literal, get_origin
 
 import pyarrow as pa
@@ -15,18 +16,17 @@ import pyarrow as pa
 from statetool.analysis.comparison.records import DIFFERENCES, DifferenceCounts, StructureDifference
 from statetool.analysis.statistics.records import ESTIMATES, TABLES, GrowthRow
 from statetool.analysis.verification.problems import Problem
+from statetool.api.write.verbs.table import VERBS
 from statetool.cli.output import JSON_VERSION
 from statetool.connectors.backlog import BacklogRow
 from statetool.connectors.checks import SourceCheck
 from statetool.connectors.commit_ids import CommitIdRow
-from statetool.connectors.edits.edits import SplitChange
 from statetool.connectors.lag import LagRow
 from statetool.connectors.layouts.pipeline_schemas import TableSchemaRow
 from statetool.connectors.outside.table_commits import TableCommitRow
 from statetool.connectors.pending import PendingRow
-from statetool.connectors.rows import EnumeratorRow, SinkRow, SourceRow, SplitRow, TransactionRow
+from statetool.connectors.rows import EnumeratorRow, SinkRow, SourceRow, SplitRow
 from statetool.errors import UnknownNameError, suggest
-from statetool.migration.plan import StepRow
 from statetool.operations.advice.findings import Finding
 from statetool.operations.advice.history import Advice
 from statetool.operations.cluster.overview import Overview
@@ -34,18 +34,9 @@ from statetool.operations.directories.chain import ChainCheckpoint, ChainFile
 from statetool.operations.directories.orphans import OrphanFile
 from statetool.operations.directories.snapshots import SnapshotRow
 from statetool.operations.directories.trash import TrashedFile
-from statetool.saving.uids import UidChange
-from statetool.saving.verbs.convert import ConvertRow
 from statetool.saving.verbs.copies import CopiedFile
-from statetool.saving.verbs.drop import DropRow
 from statetool.saving.verbs.erase import ErasedOperator, ErasedRow, Proof
-from statetool.saving.verbs.merge import MergeRow
-from statetool.saving.verbs.purge import PurgedRow
 from statetool.saving.verbs.remaining_copies import RemainingCopy
-from statetool.saving.verbs.rename import RenameRow
-from statetool.saving.verbs.rescale import RescaleRow
-from statetool.saving.verbs.sample import SampledRow
-from statetool.saving.verbs.set_values import SetRow
 from statetool.snapshot.metadata_tables import FileRow, OperatorRow
 from statetool.snapshot.state_info import StateInfo
 
@@ -116,9 +107,9 @@ _ERASURE: Final = {
 }
 _JOB: Final = {"job_id": "str", "name": "str"}
 _TRIGGERED: Final = ({**_JOB, "path": "str"}, {**_JOB, "request": "str", "body": _ROW}, _INFO)
-#: The JSON output of each command: a list stands for an array, a mapping for an object, a class for an object with its fields, a text for a
-#: type, and a tuple for alternatives, which options choose.
-ANSWERS: Final[Mapping[str, Any]] = {
+#: The JSON output of commands whose verb does not declare the record of its rows (:attr:`Verb.answer`): a list stands for an array, a
+#: mapping for an object, a class for an object with its fields, a text for a type, and a tuple for alternatives, which options choose.
+_MADE_BY_HAND: Final[Mapping[str, Any]] = {
     "info": _INFO,
     "ls": (
         [{"operator": "str", "operator_name": "str", "operator_id": "str", "uid": "str", "table": "str"}],
@@ -140,23 +131,9 @@ ANSWERS: Final[Mapping[str, Any]] = {
     "verify": [Problem],
     "diff": _COMPARISON,
     "transform": (_COMPARISON, [StateInfo]),
-    "migrate": [StepRow],
-    "catch-up": [StepRow],
-    "upgrade": [StepRow],
-    "rescale": [RescaleRow],
-    "convert": [ConvertRow],
-    "uid": [UidChange],
-    "drop": [DropRow],
-    "state rename": [RenameRow],
-    "graft": [MergeRow],
-    "merge": [MergeRow],
     "split": [{"target": "str", "operator": "str", "max_parallelism": "int", "size_bytes": "int"}],
-    "move-state": [MergeRow],
-    "set": [SetRow],
-    "purge": [PurgedRow],
     "erase": _ERASURE,
     "keep": _ERASURE,
-    "sample": [SampledRow],
     "copy": ({"metadata_file": "str", "files": "int", "size_bytes": "int"}, [CopiedFile]),
     "export": {"operator": "str", "table": "str", "target": "str", "format": "str", "rows": "int"},
     "sources list": [SourceRow],
@@ -164,15 +141,10 @@ ANSWERS: Final[Mapping[str, Any]] = {
     "sources check": [SourceCheck],
     "sources schemas": [TableSchemaRow],
     "sources lag": [LagRow],
-    "sources set": [SplitChange],
-    "sources add": [SplitChange],
-    "sources remove": [SplitChange],
-    "sources convert": [SplitChange],
     "sinks list": [SinkRow],
     "sinks committed": [CommitIdRow],
     "sinks check": [TableCommitRow],
     "sinks pending": [PendingRow],
-    "sinks forget": [TransactionRow],
     "jobs": Overview,
     "savepoint": _TRIGGERED,
     "checkpoint": _TRIGGERED,
@@ -195,6 +167,11 @@ ANSWERS: Final[Mapping[str, Any]] = {
         "kernels": "int",
         "written_to": "str | None",
     },
+}
+#: The JSON output of each command.
+ANSWERS: Final[Mapping[str, Any]] = {
+    **_MADE_BY_HAND,
+    **{name: [resolve_name(v.answer)] for v in VERBS.values() if v.answer for name in v.command_names()},
 }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import MISSING, Field, fields
 from functools import wraps
 from typing import Any, Final
@@ -26,16 +26,19 @@ _KINDS: Final = {
 
 
 def verb_options(
-    verb: type[Verb], **parsers: Callable[[Any], Any]
+    verb: type[Verb], *, only: Collection[str] = (), **parsers: Callable[[Any], Any]
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Add the arguments and options of a verb to a command, which gets their values as one object ``given``, of the verb's class.
 
     Parameters
     ----------
+    only
+        The parameters of the command, if another command has others. By default all.
     parsers
         Functions that make values from the texts of options, by the name of the parameter.
     """
-    declared = [f for f in fields(verb) if f.metadata["help"] or "argument" in f.metadata]
+    shown = [f for f in fields(verb) if f.metadata["help"] or "argument" in f.metadata]
+    declared = [f for f in shown if not only or f.name in only]
     without = {f.name: None for f in fields(verb) if f not in declared and _is_required(f)}
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
@@ -77,12 +80,6 @@ def open_given(given: Verb, options: CommonOptions, reading: Iterable[str] = ())
     )
 
 
-def source_and_target(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the arguments of a command that writes a new snapshot, and declares its options itself."""
-    target = click.argument("target", metavar="DST", shell_complete=complete_path)
-    return click.argument("source", metavar="SRC", shell_complete=complete_path)(target(command))
-
-
 def report_target(target: str, options: CommonOptions, size: int | None = None, *, is_changed: bool = True) -> None:
     """Print the path of the new snapshot, or that none was written, and whether its state is that of the existing one."""
     if not is_changed:
@@ -111,8 +108,11 @@ def _parameter(declared: Field[Any]) -> Callable[[Callable[..., None]], Callable
     about, kind = declared.metadata, _kind(declared)
     flag, metavar = _flag(declared)
     is_multiple = kind in ("pairs", "json", "texts")
+    is_required = about.get("required", _is_required(declared))
     if "argument" in about:
-        more: dict[str, Any] = {"nargs": -1, "required": True} if is_multiple else {"shell_complete": complete_path}
+        more: dict[str, Any] = (
+            {"nargs": -1, "required": is_required} if is_multiple else {"shell_complete": complete_path}
+        )
         return click.argument(declared.name, metavar=about["argument"], **more)
     if kind == "file":
         return file_option(flag, declared.name, help=about["help"])
@@ -128,7 +128,7 @@ def _parameter(declared: Field[Any]) -> Callable[[Callable[..., None]], Callable
         is_flag=True if kind == "flag" else None,  # with False, click takes the option without a value too
         multiple=is_multiple,
         metavar=metavar or None,
-        required=about.get("required", _is_required(declared)),
+        required=is_required,
         shell_complete=_COMPLETIONS.get(about.get("names", "")),
         help=about["help"],
         **more,

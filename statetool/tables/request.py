@@ -21,7 +21,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class KeyedOptions(ReadingOptions, total=False):
-    """Keyword arguments for reads of keyed tables; see :class:`ScanRequest`."""
+    """Keyword arguments for reads of keyed tables; see :class:`ScanOptions`."""
 
     key_group: bool
     split_bytes: int | None
@@ -35,7 +35,45 @@ class StateOptions(KeyedOptions, total=False):
 
 
 class ScanOptions(StateOptions, total=False):
-    """Keyword arguments for reads of any table."""
+    """Keyword arguments for reads of any table.
+
+    ``python -m tools.verbs`` copies these descriptions into the docstrings of functions that read.
+
+    Attributes
+    ----------
+    states
+        States to read. Others are skipped undecoded.
+    keys
+        Keys to read, as plain values: numbers, strings, bytes, ``Decimal`` and tuples of them, dates as days since 1970-01-01,
+        timestamps as numbers in the unit of their type. Only their key groups are read.
+    key_group
+        ``True`` adds the int column ``key_group``.
+    subtask
+        For operator state, ``True`` adds the int column ``subtask``, and shows every subtask's copy of union and broadcast state.
+    ttl, ttl_ms, now_ms
+        Form of values with a TTL: ``show`` (default) returns only the value, ``raw`` a struct of ``last_access`` (timestamp) and
+        ``value``. ``hide_expired`` omits values that had expired at ``now_ms`` (epoch milliseconds, by default the current time),
+        ``ttl_ms`` milliseconds after their last access.
+    nanos
+        Digits below the microsecond: ``companion`` (default) keeps them in an int column ``<name>_nanos`` (0..999) if the type can
+        have them, ``always`` for all SQL timestamps above precision 3. ``error`` raises an error, and ``truncate`` drops them.
+    decimals
+        Form of Java's BigDecimal and BigInteger. ``decimal`` (default): decimal(38,18) and decimal(38,0), with the scale of each
+        BigDecimal in a column ``<name>_scale``; a value that does not fit is an error. ``plain``: the same without that column.
+        ``string``: their exact text.
+    presence
+        ``companion`` (default) adds a bool column ``<name>_present`` to ``keyed_state`` for states whose values can be null
+        themselves (Scala's ``None``). It is true for keys that have the state. ``omit`` does not add it.
+    on_error
+        ``error`` (default), or ``keep_raw``: a value that cannot be decoded is null, and its bytes are in the map ``_undecoded``.
+    columns
+        Field names of rows, ``{"key": ["user"]}``, or field names and types of rows for which the snapshot has none,
+        ``{"state": "ROW<id BIGINT, name STRING>"}``, by ``key``, state, or path (``state.value``).
+    split_bytes
+        Target split size in bytes on disk. Defaults to 64 MiB, or less if some cores would otherwise be idle.
+    memory_bytes
+        Key groups above this size (32 MiB by default) are merged as a stream, or spilled to local disk.
+    """
 
     states: Sequence[str] | None
     keys: Sequence[Key] | None
@@ -43,7 +81,7 @@ class ScanOptions(StateOptions, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ScanRequest:
-    """A request for a table of one operator.
+    """A request for a table of one operator. :class:`ScanOptions` describes its options.
 
     Two requests are equal if their texts are equal: ``nan`` equals ``nan``, and the keys ``1``, ``1.0`` and ``True`` differ.
 
@@ -51,18 +89,6 @@ class ScanRequest:
     ----------
     table
         ``keyed_state``, ``timers``, or the name of a state (its long form).
-    states
-        For ``keyed_state``: the states to read. Others are skipped undecoded. For ``timers``: the names of timer states.
-    keys
-        Plain keys (:mod:`statetool.types.logical`) to read. Only their key groups are read.
-    key_group
-        Add the int column ``key_group`` (keyed tables).
-    subtask
-        Add the int column ``subtask`` (operator state), and show every subtask's copy of union and broadcast state.
-    split_bytes
-        Target split size in bytes on disk. ``None``: 64 MiB, or less on Spark if some cores would otherwise be idle.
-    memory_bytes
-        Key groups above this size are merged as a stream, or spilled to local disk.
     options
         Options for showing values.
 

@@ -60,37 +60,7 @@ class ReadingOptions(ShowingOptions, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadOptions:
-    """Options of a read.
-
-    Attributes
-    ----------
-    ttl
-        ``show``: only the user's value; ``raw``: struct of ``last_access`` (timestamp) and ``value``;
-        ``hide_expired``: like ``show``, without values whose last access is more than ``ttl_ms`` before ``now_ms``.
-    ttl_ms
-        Time to live in milliseconds, required by ``hide_expired``: Flink does not store it in snapshots.
-    now_ms
-        Current time of ``hide_expired`` in epoch milliseconds. Defaults to the time when the options are created.
-    nanos
-        Handling of digits below the microsecond, which Spark's timestamps do not have. ``companion``: if the type can have them
-        (``Instant``, ``LocalDateTime``, SQL's ``TIMESTAMP(7)`` and more), they are stored in an additional int column ``<name>_nanos``
-        (0..999), also if all are 0 (inside lists and maps the timestamp becomes a struct of ``timestamp`` and ``nanos``); a SQL timestamp
-        with more digits than its type declares is an error. ``always``: also for ``TIMESTAMP(4)`` to ``(6)``, whose values may have such
-        digits nevertheless. ``error``: no such column; values with such digits are an error. ``truncate``: the digits are dropped.
-    decimals
-        ``decimal``: BigDecimal as decimal(38,18), BigInteger as decimal(38,0), an error if a value does not fit. A column ``<name>_scale``
-        keeps the scale of each BigDecimal, which is part of the value (``1.5`` and ``1.50`` are not equal in Java): an int, or ints in
-        lists, maps and structs of the shape of the column. ``plain``: the same without that column. ``string``: both as text, exactly.
-    presence
-        ``companion``: a bool column ``<name>_present`` next to a state of ``keyed_state`` whose values can be null (Scala's
-        ``None``), true for keys that have the state. ``omit``: no such column.
-    on_error
-        ``error``, or ``keep_raw``: a value that cannot be decoded becomes null, and its bytes go to ``_undecoded``.
-    columns
-        Names for the fields of rows, for which snapshots store only types (SQL, ``Row``): a mapping from ``key``, the
-        name of a state, or a path in it (``state.key``, ``state.value``, ``state.namespace``) to a list of names. Rows of
-        ``BinaryRowDataSerializer``, whose snapshot has no types, stay bytes until they are declared as text:
-        ``ROW<id BIGINT, name STRING>``. For rows with stored types, the declared types must be the same.
+    """Options for showing values. :class:`statetool.tables.request.ScanOptions` describes them.
 
     Raises
     ------

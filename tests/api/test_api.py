@@ -19,7 +19,7 @@ from statetool.api.write.options import WriteOptions
 from statetool.errors import MissingDependencyError, OptionError
 from tests.support.zoo import ZOO
 from tools import public_names
-from tools.shared_parameters import API, DESCRIBED_BY
+from tools.shared_parameters import API, DESCRIBED_BY, add_shared, described_parameters
 from tools.verbs import MODULES, stale, write_again
 
 REWRITES: list[Callable[..., Any]] = [
@@ -53,6 +53,13 @@ def test_a_declared_option_reaches_signature_and_docstring() -> None:
     without = without.replace("    dry_run\n        Only plan, without writing.\n", "", 1)
     assert source.count("dry_run") - without.count("dry_run") == 2
     assert write_again(without) == source
+
+
+def test_the_description_of_an_option_of_reads_reaches_their_docstrings() -> None:
+    source = (API / "operator.py").read_text()
+    line = "            ``True`` adds the int column ``key_group``.\n"
+    assert source.count(line) > 5
+    assert add_shared(source.replace(line, "            Add a column.\n"), described_parameters()) == source
 
 
 def test_each_parameter_of_a_function_that_writes_is_described() -> None:

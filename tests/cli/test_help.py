@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 import shlex
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 
 import click
@@ -12,6 +15,10 @@ import pytest
 from click.testing import CliRunner
 
 import statetool
+from statetool.api.write.options import CopyOptions
+from statetool.api.write.verbs.base import Verb
+from statetool.api.write.verbs.table import VERBS
+from statetool.api.write.verbs.values import Transform
 from statetool.cli.commands import COMMANDS, WORDS
 from statetool.cli.main import cli
 from statetool.cli.options import CommonOptions
@@ -66,6 +73,20 @@ def test_words_of_other_tools_lead_to_commands(word: str) -> None:
     for meant in WORDS[word]:
         if not meant.startswith("--"):
             assert command_of((meant,)).name
+
+
+@pytest.mark.parametrize("names", _NAMES, ids=" ".join)
+def test_help_shows_no_limit_of_the_machine(names: tuple[str, ...]) -> None:
+    assert not re.search(r"\d{16}", help_of(names).replace(",", ""))
+
+
+@pytest.mark.parametrize("verb", [v for v in VERBS.values() if v is not Transform], ids=lambda v: v.__name__)
+def test_a_verb_has_no_option_of_writes_that_its_function_does_not_take(verb: type[Verb]) -> None:
+    taken = {*inspect.signature(getattr(statetool, verb.function())).parameters}
+    for name in verb.command_names():
+        shown = {p.name for p in command_of(tuple(name.split(" "))).params}
+        assert shown & {f.name for f in fields(CopyOptions)} <= taken
+        assert "on_spark" not in shown or "spark" in taken
 
 
 def test_every_option_has_help() -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shlex
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from click.testing import CliRunner
 import statetool
 from statetool.cli.json_schema import ANSWERS, json_schema
 from statetool.cli.main import cli
+from statetool.cli.options import CommonOptions
 from tests.support.cli_output import command_of, commands
 from tests.support.connectors.committers import iceberg
 from tests.support.connectors.committers import new as committing
@@ -81,10 +83,25 @@ def words(corpus: Path, connector_cases: Path, tmp_path: Path) -> Iterator[dict[
         yield {"CONNECTORS": str(connector_cases), "ICEBERG": table.path, "REST": rest.url, "ROCKSDB": str(rocksdb)}
 
 
-def examples() -> list[str]:
-    """Return the examples of commands with JSON output in the reference, and :data:`RUNS`."""
+def examples(command: str) -> list[str]:
+    """Return the examples of a command in the reference, and those in :data:`RUNS`."""
     named = {name: example for group in EXAMPLES.values() for name, example in group.items()}
-    return [*(example for name, example in named.items() if name in ANSWERS), *RUNS]
+    own = [named[command]] if command in named else []
+    return [*own, *(run for run in RUNS if f"{run} ".startswith(f"{command} "))]
+
+
+@pytest.fixture
+def read_options(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """Return the common options that commands read, as far as they have run. Copies of all options do not count."""
+    read = set()
+
+    def get(options: CommonOptions, name: str) -> Any:
+        if sys._getframe(1).f_globals["__name__"] != "dataclasses":
+            read.add(name)
+        return object.__getattribute__(options, name)
+
+    monkeypatch.setattr(CommonOptions, "__getattribute__", get)
+    return read
 
 
 def closed(schema: Any) -> Any:
@@ -97,23 +114,25 @@ def closed(schema: Any) -> Any:
     return parts | ({"additionalProperties": False} if "properties" in parts else {})
 
 
-@pytest.mark.parametrize("example", examples())
-def test_the_output_of_a_command_fits_its_schema(
-    example: str, made: Path, words: dict[str, str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("command", [name for name in ANSWERS if examples(name)])
+def test_the_outputs_of_a_command_fit_its_schema_and_its_common_options_act(
+    command: str, made: Path, words: dict[str, str], read_options: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    *before, line = example.replace("\\\n", "").split("\n")
-    typed = shlex.split(line.partition(" | ")[0].removeprefix("statetool "))
-    command = " ".join(typed[: 2 if " ".join(typed[:2]) in ANSWERS else 1])
-    arguments = [re.sub("[A-Z]{4,}", lambda found: words.get(found[0], found[0]), word) for word in typed]
-    with sandbox.fresh(made) as folder, monkeypatch.context() as patch:
-        if before:
-            run_bash("\n".join([f"cd {folder}", *before]))
-        patch.chdir(folder)
-        done = CliRunner().invoke(cli, [*arguments, "--json"])
-    assert done.exit_code in (0, 1), done.output
-    answer = json.loads(done.stdout)
-    jsonschema.validate(answer, closed(json_schema(command)))
-    assert answer or line.removeprefix("statetool ") in EMPTY
+    for example in examples(command):
+        *before, line = example.replace("\\\n", "").split("\n")
+        typed = shlex.split(line.partition(" | ")[0].removeprefix("statetool "))
+        arguments = [re.sub("[A-Z]{4,}", lambda found: words.get(found[0], found[0]), word) for word in typed]
+        with sandbox.fresh(made) as folder, monkeypatch.context() as patch:
+            if before:
+                run_bash("\n".join([f"cd {folder}", *before]))
+            patch.chdir(folder)
+            done = CliRunner().invoke(cli, [*arguments, "--json"])
+        assert done.exit_code in (0, 1), done.output
+        answer = json.loads(done.stdout)
+        jsonschema.validate(answer, closed(json_schema(command)))
+        assert answer or line.removeprefix("statetool ") in EMPTY
+    names = {p.name for p in command_of(tuple(command.split(" "))).params}
+    assert names & {*CommonOptions.__dataclass_fields__} <= read_options
 
 
 def test_each_command_with_json_output_has_a_schema() -> None:

@@ -25,7 +25,7 @@ from statetool.cli.options import (
     pairs,
 )
 from statetool.cli.output import echo_err, echo_marked
-from statetool.cli.verb import report_target, run_verb, source_and_target, verb_options
+from statetool.cli.verb import report_target, run_verb, verb_options
 from statetool.cli.verdicts import show_source_checks
 from statetool.errors import FormatError, OptionError, several
 
@@ -47,8 +47,6 @@ _PENDING_COLUMNS = ("operator", "name", "status", "subtask", "checkpoint_id", "a
 _COMMIT_COLUMNS = ("operator", "connector", "checkpoint_id", "highest_known", "message")
 _TABLE_COMMIT_COLUMNS = ("operator", "name", "checkpoint_id", "highest_committed", "outcome", "message")
 _LOST_COLUMNS = ("operator", "name", "status", "subtask", "checkpoint_id", "file")
-#: The first equals sign ends the name.
-_EQUALS: Final = "set a split whose id contains an equals sign with --offsets FILE, columns split and position"
 _ENDS_HELP: Final = "CSV file of end offsets: topic,partition,offset or split,position."
 _CHANGE_COLUMNS = ("split_id", "place", "subtask", "change", "before", "after")
 
@@ -276,42 +274,23 @@ def _settings(given: tuple[str, ...], option: str) -> dict[str, Any]:
     }
 
 
-def _edit_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options of commands that change a source."""
-    uid = operator_option("Source to change, by uid, name or operator id.", required=True)
-    connector = click.option("--connector", help="Name of the connector, if the bytes do not identify it.")
-    return uid(connector(common_options(*WRITE)(command)))
+#: Parameters of all commands that change a source.
+_EDIT: Final = ("src", "dst", "uid", "connector")
 
 
-def _edit(options: CommonOptions, source: str, target: str, uid: str, connector: str | None, **edits: Any) -> None:
-    savepoint = open_snapshot(source, options, operators=[uid])
-    plan: EditedSource = statetool.edit_source(
-        savepoint, target, uid, connector=connector, **options.write_arguments, **edits
-    )
+def _edit(given: verbs.EditSource, options: CommonOptions, **made: Any) -> None:
+    plan: EditedSource = run_verb(given, options, reading=[given.uid], **made)
     options.output.rows(plan.changes, columns=_CHANGE_COLUMNS)
     for finding in plan.checks:
         if finding.is_problem:
             echo_err(f"after the change: {finding.split_id or finding.operator}: {finding.message}")
-    report_target(target, options)
+    report_target(given.dst, options)
 
 
 @sources.command("set")
-@source_and_target
-@click.argument("positions", nargs=-1, metavar="SPLIT=POSITION...")
-@click.option("--offsets", metavar="CSV", help="CSV file of new positions: topic,partition,offset or split,position.")
-@click.option("--to", metavar="WORD", help="Position of all splits: earliest, latest, committed or timestamp=MS.")
-@click.option(
-    "--upgrade-enumerator", is_flag=True, help="If needed, upgrade enumerator state to a version that stores positions."
-)
-@_edit_options
-def set_positions(
-    options: CommonOptions,
-    positions: tuple[str, ...],
-    offsets: str | None,
-    to: str | None,
-    upgrade_enumerator: bool,
-    **edit: Any,
-) -> None:
+@verb_options(verbs.EditSource, only=(*_EDIT, "positions", "offsets", "to", "upgrade_enumerator"))
+@common_options(*WRITE)
+def set_positions(options: CommonOptions, given: verbs.EditSource) -> None:
     """Change the positions of splits.
 
     Writes a changed copy of SRC to DST. orders:3=1234 means that the job next reads offset 1234 of partition 3 of topic
@@ -321,17 +300,16 @@ def set_positions(
       statetool sources set savepoint-1a2b corrected --uid orders orders:3=1234
       statetool sources set savepoint-1a2b corrected --uid orders --to earliest
     """
-    named = {**(_from_csv(offsets) if offsets else {}), **pairs(positions, "SPLIT=POSITION", _EQUALS)}
-    if not named and to is None:
+    positions = {**(_from_csv(given.offsets) if given.offsets else {}), **(given.positions or {})}
+    if not positions and given.to is None:
         raise OptionError("nothing to do", hint="pass SPLIT=POSITION, --offsets FILE or --to WORD")
-    _edit(options, **edit, positions=named, to=to, upgrade_enumerator=upgrade_enumerator)
+    _edit(given, options, positions=positions)
 
 
 @sources.command()
-@source_and_target
-@click.argument("splits", nargs=-1, required=True, metavar="SPLIT...")
-@_edit_options
-def remove(options: CommonOptions, splits: tuple[str, ...], **edit: Any) -> None:
+@verb_options(verbs.EditSource, only=(*_EDIT, "remove"))
+@common_options(*WRITE)
+def remove(options: CommonOptions, given: verbs.EditSource) -> None:
     """Remove splits from a source.
 
     Writes a copy of SRC to DST in which neither readers nor enumerator have the splits.
@@ -339,14 +317,13 @@ def remove(options: CommonOptions, splits: tuple[str, ...], **edit: Any) -> None
     Examples:
       statetool sources remove savepoint-1a2b smaller --uid orders orders:7
     """
-    _edit(options, **edit, remove=splits)
+    _edit(given, options)
 
 
 @sources.command()
-@source_and_target
-@click.argument("splits", nargs=-1, required=True, metavar="SPLIT=POSITION...")
-@_edit_options
-def add(options: CommonOptions, splits: tuple[str, ...], **edit: Any) -> None:
+@verb_options(verbs.EditSource, only=(*_EDIT, "add"))
+@common_options(*WRITE)
+def add(options: CommonOptions, given: verbs.EditSource) -> None:
     """Add splits to a source.
 
     Writes a copy of SRC with the new splits to DST.
@@ -354,7 +331,7 @@ def add(options: CommonOptions, splits: tuple[str, ...], **edit: Any) -> None:
     Examples:
       statetool sources add savepoint-1a2b larger --uid orders orders:7=0
     """
-    _edit(options, **edit, add=pairs(splits, "SPLIT=POSITION"))
+    _edit(given, options)
 
 
 @sources.command("convert")

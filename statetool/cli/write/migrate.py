@@ -8,12 +8,13 @@ from collections.abc import Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 import statetool
 from statetool.api.write.verbs import migrate as verbs
+from statetool.api.write.verbs.values import Transform
 from statetool.cli.group import Command
 from statetool.cli.options import (
     WRITE,
@@ -21,15 +22,12 @@ from statetool.cli.options import (
     common_options,
     jar_options,
     load_snapshot,
-    open_snapshot,
     open_snapshots,
-    operator_option,
-    pairs,
     sql_plan_options,
 )
 from statetool.cli.output import echo_err
 from statetool.cli.read.inspect import comparison_record
-from statetool.cli.verb import report_target, run_verb, source_and_target, verb_options
+from statetool.cli.verb import open_given, report_target, run_verb, verb_options
 from statetool.cli.verdicts import command_line, echo_check_of_result, show_comparison
 from statetool.errors import OptionError, StatetoolError
 from statetool.snapshot.metadata_tables import operator_row
@@ -47,29 +45,9 @@ _MOST_COMPARED: Final = 64 << 20
 
 
 @click.command(cls=Command)
-@source_and_target
-@operator_option("Operator to change, by uid, name or operator id.", required=True)
-@click.option("--set", "sets", multiple=True, required=True, metavar="STATE=SQL", help="New value of a state.")
-@click.option("--where", metavar="SQL", help="Condition for keys to change. Other keys keep their values.")
-@click.option(
-    "--decimals",
-    type=click.Choice(["decimal", "string"]),
-    default="decimal",
-    show_default=True,
-    help="Type of BigDecimal and BigInteger in SQL: decimals with 38 digits, or text.",
-)
-@click.option("--allow-missing", is_flag=True, help="Go on if no key fulfills the condition.")
+@verb_options(Transform)
 @common_options(*WRITE, "columns_from_plan")
-def transform(
-    options: CommonOptions,
-    source: str,
-    target: str,
-    uid: str,
-    sets: tuple[str, ...],
-    where: str | None,
-    decimals: Literal["decimal", "string"],
-    allow_missing: bool,
-) -> None:
+def transform(options: CommonOptions, given: Transform) -> None:
     """Change values of states with SQL expressions.
 
     Writes a changed copy of SRC to DST. Everything that you do not change keeps its bytes. With --dry-run, only shows
@@ -81,23 +59,24 @@ def transform(
     """
     from statetool.spark.session import local_session
 
-    change = pairs(sets, "--set STATE=SQL", "as in --set 'balance=CAST(balance AS BIGINT)'")
-    savepoint = open_snapshot(source, options, operators=[uid], spark=local_session())
-    edits = savepoint[uid].transform(change, where=where, decimals=decimals, allow_missing=allow_missing)
+    savepoint = open_given(given, options, [given.uid])[0].with_session(local_session())
+    edits = savepoint[given.uid].transform(
+        given.change, where=given.where, decimals=given.decimals, allow_missing=given.allow_missing
+    )
     if options.checkpoint_id is not None:
         edits = edits.with_checkpoint_id(options.checkpoint_id)
     if options.dry_run:
-        comparison = edits.preview(target=target, take_over=options.take_over)
+        comparison = edits.preview(target=given.dst, take_over=options.take_over)
         if options.output.is_json:
             options.output.record(comparison_record(comparison, _MAX_SHOWN))
-        show_comparison(comparison, _MAX_SHOWN, options.output.form, command_line("source"))
+        show_comparison(comparison, _MAX_SHOWN, options.output.form, command_line("src"))
         is_changed = not comparison.equal
     else:
-        written = edits.write(target, take_over=options.take_over)
-        rows = [s for s in written.metadata_rows("states") if s.operator == written[uid].name]
+        written = edits.write(given.dst, take_over=options.take_over)
+        rows = [s for s in written.metadata_rows("states") if s.operator == written[given.uid].name]
         options.output.rows(rows, columns=("operator", "name", "kind", "value_type"))
-        is_changed = not _is_equal(savepoint, written, uid)
-    report_target(target, options, is_changed=is_changed)
+        is_changed = not _is_equal(savepoint, written, given.uid)
+    report_target(given.dst, options, is_changed=is_changed)
 
 
 def _is_equal(before: statetool.Savepoint, after: statetool.Savepoint, uid: str) -> bool:

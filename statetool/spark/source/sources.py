@@ -15,13 +15,13 @@ Options of ``flink-state``, in any case, with or without underscores:
                                            undecoded (Spark does not pass the columns of a query to Python data sources)
 ``keys``                                   JSON list of keys: ``[1, "a", {"tuple": ["b", 2]}, {"bytes": "00ff"}, {"decimal": "1.50"}]``;
                                            only their key groups are read
-``ttl``, ``ttl_ms``, ``now_ms``,           form of values (:class:`statetool.types.options.ReadOptions`)
+``ttl``, ``ttl_ms``, ``now_ms``,           form of values (:class:`statetool.tables.request.ScanOptions`)
 ``nanos``, ``decimals``, ``presence``, ``on_error``
 ``columns``                                JSON object ``{path: [names]}`` or ``{path: "ROW<...>"}``: names, or names and types, for
                                            the fields of rows (``ReadOptions.columns``)
 ``columnsFromPlan``                        the SQL job's compiled plan (path or URI), which names fields of rows; ``columns`` takes precedence
 ``key_group``, ``subtask``                 ``true`` adds the column
-``split_bytes``, ``memory_bytes``          size and memory of tasks (:class:`statetool.tables.request.ScanRequest`)
+``split_bytes``, ``memory_bytes``          size and memory of tasks (:class:`statetool.tables.request.ScanOptions`)
 ``uids``                                   JSON list or comma-separated: uids for ids that the snapshot does not name
 ``rebase``                                 JSON object ``{old prefix: new prefix}`` for files that were moved
 ``declarations``                           JSON list or comma-separated: Avro schema files (or folders) of classes that the

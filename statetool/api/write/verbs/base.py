@@ -75,11 +75,20 @@ class Verb:
 
     #: Options of :class:`WriteOptions` that the function does not have.
     without: ClassVar[frozenset[str]] = frozenset()
+    #: The commands of the verb, by default one with the name of the function.
+    commands: ClassVar[tuple[str, ...]] = ()
+    #: The record of each row that the commands print as JSON, ``module:class``. Empty if they print something else.
+    answer: ClassVar[str] = ""
 
     @classmethod
     def function(cls) -> str:
         """Return the name of the function."""
         return re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower()
+
+    @classmethod
+    def command_names(cls) -> tuple[str, ...]:
+        """Return the names of the commands."""
+        return cls.commands or (cls.function().replace("_", "-"),)
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Self:

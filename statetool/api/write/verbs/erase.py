@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from statetool.api.write.verbs.base import ON_PLAN, CopyVerb, operator_parameter, parameter, positional
 
@@ -74,6 +74,8 @@ class Keep(Erase):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample(CopyVerb):
     """Write a small copy."""
+
+    answer: ClassVar[str] = "statetool.saving.verbs.sample:SampledRow"
 
     keys: str | int | float | None = parameter(
         '``"1%"``, a share such as 0.01, or a number of keys per operator. Operators with keys of the same type share their keys.',

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from statetool.api.write.verbs.base import (
     DST,
@@ -27,6 +27,8 @@ _ADDED_MAX_PARALLELISM: Final = "Max parallelism of the added operators.  [defau
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Graft(Verb):
     """Write a copy with operators of another snapshot."""
+
+    answer: ClassVar[str] = "statetool.saving.verbs.merge:MergeRow"
 
     src: str | Savepoint = field(metadata=SRC)
     other: str | Savepoint = positional(
@@ -52,6 +54,8 @@ class Graft(Verb):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Merge(Verb):
     """Merge two snapshots into one."""
+
+    answer: ClassVar[str] = "statetool.saving.verbs.merge:MergeRow"
 
     first: str | Savepoint = positional(
         "The first snapshot: its path, or one that :func:`statetool.load` opened.", argument="A"
@@ -93,6 +97,8 @@ class Split(Verb):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoveState(CopyVerb):
     """Write a copy in which keyed states belong to another operator."""
+
+    answer: ClassVar[str] = "statetool.saving.verbs.merge:MergeRow"
 
     source: str = positional(
         "The operator that has the states.", "Operator that has the state.", flag="--from UID", names="operator"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 from statetool.api.write.options import described
 from statetool.api.write.verbs.base import DST, ON_PLAN, SRC, CopyVerb, Verb, parameter, positional, release_parameter
@@ -73,6 +73,8 @@ class MigrationChoices(Verb):
 class Migrate(MigrationChoices):
     """Write a copy whose states have the types of a new job."""
 
+    answer: ClassVar[str] = "statetool.migration.plan:StepRow"
+
     src: str | Savepoint = field(metadata=SRC)
     dst: str = field(metadata=DST)
 
@@ -80,6 +82,8 @@ class Migrate(MigrationChoices):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatchUp(MigrationChoices):
     """Migrate a savepoint by converting only what changed since an earlier one."""
+
+    answer: ClassVar[str] = "statetool.migration.plan:StepRow"
 
     migrated: str | Savepoint = positional(
         "Result of :func:`migrate` for ``before``, or of an earlier call, with the same plan: its path, or an open one.",
@@ -93,6 +97,8 @@ class CatchUp(MigrationChoices):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upgrade(CopyVerb):
     """Write a copy for new classes and a new release."""
+
+    answer: ClassVar[str] = "statetool.migration.plan:StepRow"
 
     other_jars: Iterable[str | os.PathLike[str]] | None = parameter(
         "The jars of the new job. Only needed if a state has values of user classes.", default=None

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 class Rescale(CopyVerb):
     """Write a copy with another max parallelism."""
 
+    answer: ClassVar[str] = "statetool.saving.verbs.rescale:RescaleRow"
+
     max_parallelism: int | Mapping[str, int] = positional(
         "One number for all operators, or ``{uid: number}`` by uid or operator id."
     )
@@ -56,6 +58,8 @@ class Rescale(CopyVerb):
 class Convert(CopyVerb):
     """Write a self-contained savepoint."""
 
+    answer: ClassVar[str] = "statetool.saving.verbs.convert:ConvertRow"
+
     state_api: Literal["v1", "v2"] | None = parameter(
         '``"v1"`` writes asynchronous state of ForSt as keyed state that RocksDB and the heap backend restore, ``"v2"`` the opposite.'
         " By default, states stay what they are.",
@@ -70,6 +74,9 @@ class Convert(CopyVerb):
 class ChangeUids(CopyVerb):
     """Write a copy in which operators have other uids."""
 
+    commands: ClassVar[tuple[str, ...]] = ("uid",)
+    answer: ClassVar[str] = "statetool.saving.uids:UidChange"
+
     changes: Mapping[str, str] = positional(
         "New uid by old uid, name or id prefix. Either may be the 32 hex digits of an operator id (``setUidHash``).",
         argument="OLD=NEW...",
@@ -80,6 +87,8 @@ class ChangeUids(CopyVerb):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drop(CopyVerb):
     """Write a copy without some operators or states."""
+
+    answer: ClassVar[str] = "statetool.saving.verbs.drop:DropRow"
 
     operators: Iterable[str] = operator_parameter(
         "Operators to drop, by uid or operator id.",
@@ -97,6 +106,9 @@ class Drop(CopyVerb):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenameStates(CopyVerb):
     """Write a copy in which states of an operator have other names."""
+
+    commands: ClassVar[tuple[str, ...]] = ("state rename",)
+    answer: ClassVar[str] = "statetool.saving.verbs.rename:RenameRow"
 
     operator: str = operator_parameter(
         "The operator, by uid or operator id.", "Operator of the states, by uid, name or operator id.", positional=True

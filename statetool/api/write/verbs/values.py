@@ -1,10 +1,10 @@
-"""Parameters of verbs that change values of a key, or remove expired ones."""
+"""Parameters of verbs that change values, or remove expired ones."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from statetool.api.write.verbs.base import CopyVerb, operator_parameter, parameter, positional
 
@@ -13,10 +13,45 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Transform(CopyVerb):
+    """Write a copy in which SQL expressions change values. In Python it is :meth:`statetool.api.write.writer.SavepointWriter.transform`."""
+
+    uid: str = operator_parameter(
+        "The operator, by uid or operator id.", "Operator to change, by uid, name or operator id.", positional=True
+    )
+    change: Mapping[str, str] = positional(
+        "",
+        "New value of a state.",
+        flag="--set STATE=SQL",
+        example="as in --set 'balance=CAST(balance AS BIGINT)'",
+    )
+    where: str | None = parameter(
+        "A SQL condition. Values of other keys are unchanged, so the type of the expression must hold them too.",
+        "Condition for keys to change. Other keys keep their values.",
+        flag="--where SQL",
+        default=None,
+    )
+    decimals: Literal["decimal", "string"] = parameter(
+        "Form of Java's big numbers, as in a read. ``decimal`` (default): each BigDecimal keeps its scale, stored in ``<name>_scale``, which"
+        " increases if the new value needs more fraction digits. ``string``: text, written with exactly its digits, for numbers of more"
+        " than 38 digits.",
+        "Type of BigDecimal and BigInteger in SQL: decimals with 38 digits, or text.",
+        default="decimal",
+    )
+    allow_missing: bool = parameter(
+        "Accept a condition that no key fulfills. Spark does not look for such a key then.",
+        "Go on if no key fulfills the condition.",
+        default=False,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SetValues(CopyVerb):
     """Write a copy in which values and timers of one key are changed."""
 
     without: ClassVar[frozenset[str]] = frozenset({"spark", "progress"})
+    commands: ClassVar[tuple[str, ...]] = ("set",)
+    answer: ClassVar[str] = "statetool.saving.verbs.set_values:SetRow"
 
     uid: str = operator_parameter("The operator.", "Operator to change, by uid, name or operator id.", positional=True)
     key: Key = positional(
@@ -75,6 +110,7 @@ class Purge(CopyVerb):
     """Write a copy without expired values and overdue timers."""
 
     without: ClassVar[frozenset[str]] = frozenset({"progress"})
+    answer: ClassVar[str] = "statetool.saving.verbs.purge:PurgedRow"
 
     ttl_ms: Mapping[str, int] | None = positional(
         "Time to live in milliseconds by state, as the job configures it: values whose last access is at least as long ago are removed, from"
