@@ -65,32 +65,32 @@ class ChangeLogFormat:
     def __init__(self, below: Sequence[StateFormat]) -> None:
         self._below = below
 
-    def claims(self, place: KeyedHandleRef, around: OperatorReadContext) -> bool:
+    def matches(self, place: KeyedHandleRef, read_context: OperatorReadContext) -> bool:
         return isinstance(place.handle, ChangelogHandle) and not place.raw
 
-    def bind(self, places: Sequence[KeyedHandleRef], around: OperatorReadContext) -> Iterable[StoredState]:
-        logs = [_Log(place, around, self._below) for place in places]
-        keys = _KeyType(logs, around)
-        return [StoredLog(place, around, log, keys) for place, log in zip(places, logs, strict=True)]
+    def open(self, places: Sequence[KeyedHandleRef], read_context: OperatorReadContext) -> Iterable[StoredState]:
+        logs = [_Log(place, read_context, self._below) for place in places]
+        keys = _KeyType(logs, read_context)
+        return [StoredLog(place, read_context, log, keys) for place, log in zip(places, logs, strict=True)]
 
 
 class _Log:
     """Change sets and materialized state of one subtask."""
 
-    def __init__(self, place: KeyedHandleRef, around: OperatorReadContext, forms: Sequence[StateFormat]) -> None:
+    def __init__(self, place: KeyedHandleRef, read_context: OperatorReadContext, forms: Sequence[StateFormat]) -> None:
         assert isinstance(place.handle, ChangelogHandle)
         self.place = place
         self.handle = place.handle
-        self.around = around
+        self.read_context = read_context
         self._forms = forms
 
     @cached_property
     def changes(self) -> tuple[ChangeSet, ...]:
         """Change sets in the order in which they are applied."""
         try:
-            return tuple(_sets_of(self.handle, self.around))
+            return tuple(_sets_of(self.handle, self.read_context))
         except StatetoolError as error:
-            raise error.at(operator=self.around.operator) from None
+            raise error.at(operator=self.read_context.operator) from None
 
     @cached_property
     def below(self) -> tuple[StoredState, ...]:
@@ -104,12 +104,12 @@ class _Log:
         stored: list[StoredState] = []
         for handle in self.handle.materialized:
             place = replace(self.place, handle=handle)
-            form = next((f for f in self._forms if f.claims(place, self.around)), None)
+            form = next((f for f in self._forms if f.matches(place, self.read_context)), None)
             if form is None:
                 raise FormatError(f"a handle of kind {type(handle).__name__} below a change log").at(
-                    operator=self.around.operator, file=self.around.metadata_file
+                    operator=self.read_context.operator, file=self.read_context.metadata_file
                 )
-            stored += form.bind([place], self.around)
+            stored += form.open([place], self.read_context)
         return tuple(stored)
 
     @cached_property
@@ -131,10 +131,12 @@ class _Log:
                 materialized.setdefault(meta.name, meta)
         try:
             with ChangeFiles() as files:
-                descriptions = [m for s in self.changes for _, m in read_descriptions(files, s, self.around.types)]
+                descriptions = [
+                    m for s in self.changes for _, m in read_descriptions(files, s, self.read_context.types)
+                ]
             return tuple(merge_states(materialized, descriptions).values())
         except StatetoolError as error:
-            raise error.at(operator=self.around.operator) from None
+            raise error.at(operator=self.read_context.operator) from None
 
     def described_key(self) -> Serializer | None:
         """Return the key serializer, ``None`` if neither materialized state nor a timer stores it."""
@@ -146,20 +148,20 @@ class _Log:
         """Yield some changes of each change set, with the states declared up to that point."""
         states: dict[int, StateMetaInfo] = {}
         for change_set in self.changes:
-            states = {**states, **dict(read_descriptions(files, change_set, self.around.types))}
+            states = {**states, **dict(read_descriptions(files, change_set, self.read_context.types))}
             data = ((group, c) for group, c in first_changes(files, change_set) if group != METADATA_GROUP)
             changes = tuple((group, c.take(c.left)) for group, c in islice(data, _SAMPLE_CHANGES))
             yield Sample(changes, states)
 
 
-def _sets_of(handle: KeyedHandle, around: OperatorReadContext) -> Iterator[ChangeSet]:
+def _sets_of(handle: KeyedHandle, read_context: OperatorReadContext) -> Iterator[ChangeSet]:
     match handle:
         case ChangelogHandle(changes=changes):
             for inner in changes:
-                yield from _sets_of(inner, around)
+                yield from _sets_of(inner, read_context)
         case ChangesHandle(streams=streams):
             for offset, stream in streams:
-                resolved = around.resolve(stream)
+                resolved = read_context.resolve(stream)
                 if resolved is not None:
                     yield ChangeSet(stream=resolved, offset=offset)
         case InMemoryChangesHandle(changes=inline):
@@ -171,16 +173,16 @@ def _sets_of(handle: KeyedHandle, around: OperatorReadContext) -> Iterator[Chang
                 out.i4(1)
                 out.i4(key_group)
                 out.bytes4(change)
-            written = Stream(file=around.metadata_file, start=0, size_bytes=len(out), inline=bytes(out))
+            written = Stream(file=read_context.metadata_file, start=0, size_bytes=len(out), inline=bytes(out))
             yield ChangeSet(stream=written, offset=0)
 
 
 class _KeyType:
     """The type of the keys of all changelogs of an operator."""
 
-    def __init__(self, logs: Sequence[_Log], around: OperatorReadContext) -> None:
+    def __init__(self, logs: Sequence[_Log], read_context: OperatorReadContext) -> None:
         self._logs = logs
-        self._around = around
+        self._read_context = read_context
 
     @cached_property
     def _known(self) -> Serializer | None:
@@ -192,12 +194,12 @@ class _KeyType:
             The two write different bytes.
         """
         in_snapshot = next((key for log in self._logs if (key := log.described_key()) is not None), None)
-        declared = self._around.given_key
+        declared = self._read_context.given_key
         if in_snapshot is not None and declared is not None and not writes_alike(in_snapshot, declared):
             raise OptionError(
                 f"key_types says {declared.type_name}, the snapshot says {in_snapshot.type_name}",
                 hint="remove the operator from key_types",
-            ).at(operator=self._around.operator)
+            ).at(operator=self._read_context.operator)
         return in_snapshot if in_snapshot is not None else declared
 
     @cached_property
@@ -206,11 +208,11 @@ class _KeyType:
         try:
             with ChangeFiles() as files:
                 samples = [s for log in self._logs for s in log.sample(files)]
-            return find_key_type(samples, self._around.max_parallelism)
+            return find_key_type(samples, self._read_context.max_parallelism)
         except UnknownSerializerError as error:
-            return error.at(operator=self._around.operator)
+            return error.at(operator=self._read_context.operator)
         except StatetoolError as error:
-            raise error.at(operator=self._around.operator) from None
+            raise error.at(operator=self._read_context.operator) from None
 
     @property
     def found_by_trying(self) -> bool:
@@ -235,8 +237,8 @@ class _KeyType:
 class StoredLog(StoredState):
     """The changelog of one subtask, with the materialized state below it."""
 
-    def __init__(self, place: KeyedHandleRef, around: OperatorReadContext, log: _Log, keys: _KeyType) -> None:
-        super().__init__(place, around)
+    def __init__(self, place: KeyedHandleRef, read_context: OperatorReadContext, log: _Log, keys: _KeyType) -> None:
+        super().__init__(place, read_context)
         self._log = log
         self._keys = keys
 

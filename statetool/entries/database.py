@@ -49,11 +49,11 @@ KERNELS: Final = (
 class DatabaseFormat:
     """Stored form of databases."""
 
-    def claims(self, place: KeyedHandleRef, around: OperatorReadContext) -> bool:
+    def matches(self, place: KeyedHandleRef, read_context: OperatorReadContext) -> bool:
         return isinstance(place.handle, IncrementalHandle) and not place.raw
 
-    def bind(self, places: Sequence[KeyedHandleRef], around: OperatorReadContext) -> Iterable[StoredState]:
-        return [StoredDatabase(place, around) for place in places]
+    def open(self, places: Sequence[KeyedHandleRef], read_context: OperatorReadContext) -> Iterable[StoredState]:
+        return [StoredDatabase(place, read_context) for place in places]
 
 
 class StoredDatabase(StoredState):
@@ -75,13 +75,13 @@ class StoredDatabase(StoredState):
     @cached_property
     def meta(self) -> Stream:
         """Location of the header."""
-        return self.around.stream(self.handle.meta)
+        return self.read_context.stream(self.handle.meta)
 
     @cached_property
     def files(self) -> DatabaseFiles:
         """Locations of the files."""
         named = (*self.handle.shared, *self.handle.private)
-        return DatabaseFiles(name=self.meta.file, files=tuple((n, self.around.stream(s)) for n, s in named))
+        return DatabaseFiles(name=self.meta.file, files=tuple((n, self.read_context.stream(s)) for n, s in named))
 
     def key_groups(self) -> Iterator[KeyGroupLocation]:
         for number in self.own_groups:
@@ -104,12 +104,14 @@ class StoredDatabase(StoredState):
 
     def header(self) -> KeyedHeader:
         try:
-            return read_keyed_header(Cursor(self._raw, base=self.meta.start), self.around.types, end=len(self._raw))
+            return read_keyed_header(
+                Cursor(self._raw, base=self.meta.start), self.read_context.types, end=len(self._raw)
+            )
         except StatetoolError as error:
-            raise error.at(file=self.meta.file, operator=self.around.operator) from None
+            raise error.at(file=self.meta.file, operator=self.read_context.operator) from None
 
     def owned_database(self) -> OwnedDatabase:
-        return OwnedDatabase(files=self.files, key_groups=self.own_groups, prefix=self.around.context.prefix)
+        return OwnedDatabase(files=self.files, key_groups=self.own_groups, prefix=self.read_context.context.prefix)
 
     def needed_files(self, groups: Collection[int] | None) -> Iterable[StreamHandle]:
         own = self.own_groups

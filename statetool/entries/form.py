@@ -262,9 +262,9 @@ class StoredState(ABC):
     #: Bytes of the stored header if they are known. Otherwise :meth:`head` is where to read them.
     raw_header: bytes | None = None
 
-    def __init__(self, place: KeyedHandleRef, around: OperatorReadContext) -> None:
+    def __init__(self, place: KeyedHandleRef, read_context: OperatorReadContext) -> None:
         self.place = place
-        self.around = around
+        self.read_context = read_context
 
     @property
     def key_found(self) -> bool:
@@ -363,11 +363,11 @@ class KeyGroupBytes:
 class StateFormat(Protocol):
     """A stored form of keyed state."""
 
-    def claims(self, place: KeyedHandleRef, around: OperatorReadContext) -> bool:
+    def matches(self, place: KeyedHandleRef, read_context: OperatorReadContext) -> bool:
         """Return True if a handle is of this form."""
         ...
 
-    def bind(self, places: Sequence[KeyedHandleRef], around: OperatorReadContext) -> Iterable[StoredState]:
+    def open(self, places: Sequence[KeyedHandleRef], read_context: OperatorReadContext) -> Iterable[StoredState]:
         """Return the stored state of each of an operator's handles that are of this form."""
         ...
 

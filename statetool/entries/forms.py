@@ -12,21 +12,21 @@ from statetool.entries.raw_timers import RawTimerFormat
 from statetool.entries.streams import StreamFormat
 
 _MATERIALIZED: Final[tuple[StateFormat, ...]] = (DatabaseFormat(), StreamFormat())
-#: A handle is read by the first form that claims it.
+#: A handle is read by the first form that it matches.
 FORMS: Final[list[StateFormat]] = [RawTimerFormat(), ChangeLogFormat(_MATERIALIZED), *_MATERIALIZED]
 
 
-def bind(
-    places: Iterable[KeyedHandleRef], around: OperatorReadContext
+def open_states(
+    places: Iterable[KeyedHandleRef], read_context: OperatorReadContext
 ) -> tuple[list[StoredState], list[KeyedHandleRef]]:
-    """Return the stored state of each handle, by key groups, and the handles that no form claims."""
-    claimed: dict[int, list[KeyedHandleRef]] = {}
+    """Return the stored state of each handle, by key groups, and the handles of no form."""
+    matched: dict[int, list[KeyedHandleRef]] = {}
     others: list[KeyedHandleRef] = []
     for place in places:
-        form = next((i for i, f in enumerate(FORMS) if f.claims(place, around)), None)
+        form = next((i for i, f in enumerate(FORMS) if f.matches(place, read_context)), None)
         if form is None:
             others.append(place)
         else:
-            claimed.setdefault(form, []).append(place)
-    stored = [s for i, own in claimed.items() for s in FORMS[i].bind(own, around)]
+            matched.setdefault(form, []).append(place)
+    stored = [s for i, own in matched.items() for s in FORMS[i].open(own, read_context)]
     return sorted(stored, key=lambda s: s.place.handle.start if s.place.handle is not None else 0), others

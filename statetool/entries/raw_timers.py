@@ -40,27 +40,27 @@ _NO_SERVICE = bytes(4)
 class RawTimerFormat:
     """Stored form of raw keyed state that starts like timers do."""
 
-    def claims(self, place: KeyedHandleRef, around: OperatorReadContext) -> bool:
-        return place.raw and _Raw(place, around).timer_header() is not None
+    def matches(self, place: KeyedHandleRef, read_context: OperatorReadContext) -> bool:
+        return place.raw and _Raw(place, read_context).timer_header() is not None
 
-    def bind(self, places: Sequence[KeyedHandleRef], around: OperatorReadContext) -> Iterable[StoredState]:
-        return [StoredTimers(place, around) for place in places]
+    def open(self, places: Sequence[KeyedHandleRef], read_context: OperatorReadContext) -> Iterable[StoredState]:
+        return [StoredTimers(place, read_context) for place in places]
 
 
-def is_own_state(place: KeyedHandleRef, around: OperatorReadContext) -> bool:
-    """Return True if raw keyed state that no form claims contains state of the operator."""
-    return not isinstance(place.handle, KeyGroupsHandle | None) or _Raw(place, around).holds_own_state()
+def is_own_state(place: KeyedHandleRef, read_context: OperatorReadContext) -> bool:
+    """Return True if raw keyed state of no form contains state of the operator."""
+    return not isinstance(place.handle, KeyGroupsHandle | None) or _Raw(place, read_context).holds_own_state()
 
 
 class _Raw:
     """Raw keyed state of one subtask, with timers or other data."""
 
-    def __init__(self, place: KeyedHandleRef, around: OperatorReadContext) -> None:
-        self.around = around
+    def __init__(self, place: KeyedHandleRef, read_context: OperatorReadContext) -> None:
+        self.read_context = read_context
         self.ranges: list[KeyGroupRange] = []
-        self.stream = around.stream(None)
+        self.stream = read_context.stream(None)
         if isinstance(place.handle, KeyGroupsHandle):
-            self.stream = around.stream(place.handle.stream)
+            self.stream = read_context.stream(place.handle.stream)
             self.ranges = offset_ranges(place.handle.start, place.handle.offsets, self.stream, nothing=-1)
 
     def timer_header(self) -> KeyedHeader | None:
@@ -71,11 +71,13 @@ class _Raw:
         with self.stream.open() as f:
             region = f.read_at(least.offset, least.size_bytes)
             try:
-                return _header_of(region, self.stream.start + least.offset, self.around.managed(), self.around.context)
+                return _header_of(
+                    region, self.stream.start + least.offset, self.read_context.managed(), self.read_context.context
+                )
             except FormatError as error:
                 if not is_versioned(region):
                     return None
-                raise error.at(file=self.stream.file, operator=self.around.operator) from None
+                raise error.at(file=self.stream.file, operator=self.read_context.operator) from None
 
     def holds_own_state(self) -> bool:
         with self.stream.open() as f:
@@ -96,9 +98,9 @@ def _header_of(
 class StoredTimers(StoredState):
     """Timers of one subtask."""
 
-    def __init__(self, place: KeyedHandleRef, around: OperatorReadContext) -> None:
-        super().__init__(place, around)
-        self._raw = _Raw(place, around)
+    def __init__(self, place: KeyedHandleRef, read_context: OperatorReadContext) -> None:
+        super().__init__(place, read_context)
+        self._raw = _Raw(place, read_context)
 
     def key_groups(self) -> Iterator[KeyGroupLocation]:
         for r in sorted(self._raw.ranges, key=lambda r: r.number):
@@ -127,7 +129,7 @@ class StoredTimers(StoredState):
                 subtask=self.place.subtask,
                 stream=self._raw.stream,
                 ranges=tuple(run),
-                managed=self.around.managed(),
+                managed=self.read_context.managed(),
             )
 
 

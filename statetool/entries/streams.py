@@ -46,11 +46,11 @@ NUMBER_BYTES: Final = 4
 class StreamFormat:
     """Stored form of keyed streams."""
 
-    def claims(self, place: KeyedHandleRef, around: OperatorReadContext) -> bool:
+    def matches(self, place: KeyedHandleRef, read_context: OperatorReadContext) -> bool:
         return isinstance(place.handle, KeyGroupsHandle) and not place.raw
 
-    def bind(self, places: Sequence[KeyedHandleRef], around: OperatorReadContext) -> Iterable[StoredState]:
-        return [StoredStream(place, around) for place in places]
+    def open(self, places: Sequence[KeyedHandleRef], read_context: OperatorReadContext) -> Iterable[StoredState]:
+        return [StoredStream(place, read_context) for place in places]
 
 
 class StoredStream(StoredState):
@@ -81,10 +81,10 @@ class StoredStream(StoredState):
         FormatError
             It has none.
         """
-        stream = self.around.resolve(self.handle.stream)
+        stream = self.read_context.resolve(self.handle.stream)
         if stream is None:
             raise FormatError("keyed state without a stream").at(
-                operator=self.around.operator, file=self.around.metadata_file
+                operator=self.read_context.operator, file=self.read_context.metadata_file
             )
         return stream
 
@@ -125,9 +125,11 @@ class StoredStream(StoredState):
 
     def header(self) -> KeyedHeader:
         try:
-            return read_keyed_header(Cursor(self._raw, base=self.stream.start), self.around.types, end=self.header_size)
+            return read_keyed_header(
+                Cursor(self._raw, base=self.stream.start), self.read_context.types, end=self.header_size
+            )
         except StatetoolError as error:
-            raise error.at(file=self.stream.file, operator=self.around.operator) from None
+            raise error.at(file=self.stream.file, operator=self.read_context.operator) from None
 
     def key_group_bytes(self, context: KeyedContext) -> KeyGroupBytes | None:
         ranges = tuple(self.ranges())
@@ -178,9 +180,9 @@ class StoredStream(StoredState):
         header = self.header()
         with self.stream.open() as f:
             try:
-                return _is_heap_layout(f, header, ranges, self.around.context.prefix)
+                return _is_heap_layout(f, header, ranges, self.read_context.context.prefix)
             except FormatError as error:
-                raise error.at(operator=self.around.operator, file=self.stream.file) from error.__cause__
+                raise error.at(operator=self.read_context.operator, file=self.stream.file) from error.__cause__
 
 
 def _is_heap_layout(f: OpenStream, header: KeyedHeader, ranges: Sequence[KeyGroupRange], prefix: int) -> bool:

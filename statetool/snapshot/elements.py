@@ -82,9 +82,9 @@ def element_ends(offsets: Mapping[str, tuple[int, ...]], size_bytes: int) -> dic
 class ElementInventory:
     """The operator state of one operator."""
 
-    def __init__(self, state: OperatorState, around: OperatorReadContext) -> None:
+    def __init__(self, state: OperatorState, read_context: OperatorReadContext) -> None:
         self._state = state
-        self._around = around
+        self._read_context = read_context
 
     @cached_property
     def streams(self) -> tuple[ElementStream, ...]:
@@ -134,9 +134,11 @@ class ElementInventory:
     def _rewrite(self, stored: ElementStream, most_bytes: int) -> ElementStream:
         try:
             header = self.header(stored)
-            found = rewrite_stream(stored.stream, header, stored.offsets, self._around.types, most_bytes=most_bytes)
+            found = rewrite_stream(
+                stored.stream, header, stored.offsets, self._read_context.types, most_bytes=most_bytes
+            )
         except StatetoolError as error:
-            raise error.at(operator=self._around.operator) from None
+            raise error.at(operator=self._read_context.operator) from None
         return stored if found is None else replace(stored, stream=found[0], offsets=found[1])
 
     @cached_property
@@ -144,7 +146,7 @@ class ElementInventory:
         streams = []
         for subtask in sorted(self._state.subtasks, key=lambda s: s.index):
             handle = subtask.managed_operator
-            stream = None if handle is None else self._around.resolve(handle.stream)
+            stream = None if handle is None else self._read_context.resolve(handle.stream)
             if handle is not None and stream is not None:
                 offsets = {s.name: s.offsets for s in handle.states}
                 streams.append(ElementStream(subtask=subtask.index, offsets=offsets, stream=stream))
@@ -155,14 +157,14 @@ class ElementInventory:
         try:
             with elements.stream.open() as f:
                 data = f.read_at(0, elements.first)
-            header = read_header_before(data, self._around.types, base=elements.stream.start)
+            header = read_header_before(data, self._read_context.types, base=elements.stream.start)
             if unknown := elements.offsets.keys() - {m.name for m in header.states}:
                 raise FormatError(
                     f"the metadata has elements of a state {min(unknown)!r}, which their stream does not describe"
                 )
             return header
         except StatetoolError as error:
-            raise error.at(file=elements.stream.file, operator=self._around.operator) from None
+            raise error.at(file=elements.stream.file, operator=self._read_context.operator) from None
 
     def headers(self) -> Iterator[tuple[ElementStream, OperatorHeader]]:
         """Yield each stream, as it is stored, with its header, except streams whose states were all read from earlier streams."""
@@ -190,7 +192,7 @@ class ElementInventory:
         return states
 
     def _parse(self, raw: bytes, base: int) -> OperatorHeader:
-        return read_operator_header(Cursor(raw, base=base), self._around.types, end=len(raw))
+        return read_operator_header(Cursor(raw, base=base), self._read_context.types, end=len(raw))
 
     def undescribed_in(self, other: Mapping[bytes, int]) -> tuple[tuple[bytes, int], ...]:
         """Return the headers of another snapshot (bytes and offset) with subclasses that this snapshot does not describe."""
@@ -229,4 +231,4 @@ class ElementInventory:
         )
         sizes = {raw: self.header(by_header[raw]).size_bytes for raw in needed}
         own = tuple((raw[: sizes[raw]], by_header[raw].stream.start) for raw in needed)
-        return (*own, *self._around.learned_elements)
+        return (*own, *self._read_context.learned_elements)

@@ -33,9 +33,9 @@ from statetool.types.operators import display_name
 class KeyedInventory:
     """The keyed state of one operator."""
 
-    def __init__(self, state: OperatorState, around: OperatorReadContext) -> None:
+    def __init__(self, state: OperatorState, read_context: OperatorReadContext) -> None:
         self._state = state
-        self._around = around
+        self._read_context = read_context
 
     @cached_property
     def managed(self) -> tuple[StoredState, ...]:
@@ -51,10 +51,10 @@ class KeyedInventory:
             for s in self._state.subtasks
             if s.managed_keyed is not None
         ]
-        stored, unbound = forms.bind(places, self._around)
-        for place in unbound:
+        stored, others = forms.open_states(places, self._read_context)
+        for place in others:
             raise FormatError(f"a handle of kind {type(place.handle).__name__} instead of keyed state").at(
-                operator=self._around.operator, file=self._around.metadata_file
+                operator=self._read_context.operator, file=self._read_context.metadata_file
             )
         return tuple(stored)
 
@@ -65,8 +65,8 @@ class KeyedInventory:
             for s in self._state.subtasks
             if s.raw_keyed is not None
         ]
-        around = replace(self._around, managed=self._managed_header)
-        return forms.bind(places, around)
+        read_context = replace(self._read_context, managed=self._managed_header)
+        return forms.open_states(places, read_context)
 
     def _managed_header(self) -> tuple[bytes, int] | None:
         return next((d for s in self.managed if (d := s.description()) is not None), None)
@@ -79,7 +79,7 @@ class KeyedInventory:
     @cached_property
     def own_raw_subtasks(self) -> tuple[int, ...]:
         """Subtasks whose raw keyed state does not hold timers. Only the operator's code can read it."""
-        return tuple(place.subtask for place in self._raw[1] if is_own_state(place, self._around))
+        return tuple(place.subtask for place in self._raw[1] if is_own_state(place, self._read_context))
 
     @cached_property
     def raw_timer_states(self) -> frozenset[str]:
@@ -107,7 +107,7 @@ class KeyedInventory:
         """States (and timers) by name, with the header of the first subtask that has each."""
         states: dict[str, tuple[KeyedHeader, StateMetaInfo]] = {}
         for header in self.headers():
-            learn_all(header, self.descriptions, self._around.types)
+            learn_all(header, self.descriptions, self._read_context.types)
             for meta in header.states:
                 states.setdefault(meta.name, (header, meta))
         return states
@@ -132,17 +132,17 @@ class KeyedInventory:
         try:
             needed = needed_headers(list(bases), lambda raw: self._parse(raw, bases[raw]), learn_header)
         except StatetoolError as error:
-            raise error.at(operator=self._around.operator) from None
-        return (*((raw, bases[raw]) for raw in needed), *self._around.learned)
+            raise error.at(operator=self._read_context.operator) from None
+        return (*((raw, bases[raw]) for raw in needed), *self._read_context.learned)
 
     def _parse(self, raw: bytes, base: int) -> KeyedHeader:
-        return read_keyed_header(Cursor(raw, base=base), self._around.types, end=len(raw))
+        return read_keyed_header(Cursor(raw, base=base), self._read_context.types, end=len(raw))
 
     def undescribed_in(self, other: Mapping[bytes, int]) -> tuple[tuple[bytes, int], ...]:
         """Return the headers of another snapshot (bytes and offset) with subclasses that this snapshot does not describe."""
         headers = [self._parse(raw, base) for raw, base in self.stored_headers.items()]
         for header in headers:
-            learn_all(header, self.descriptions, self._around.types)
+            learn_all(header, self.descriptions, self._read_context.types)
         theirs = [(raw, base, self._parse(raw, base)) for raw, base in other.items()]
         return tuple((raw, base) for raw, base, header in theirs if any(learn_header(h, header) for h in headers))
 
@@ -161,7 +161,7 @@ class KeyedInventory:
         """
         if self.key is None:
             raise OptionError(
-                f"operator {display_name(self._around.operator)!r} has no keyed state, so its key type is unknown"
+                f"operator {display_name(self._read_context.operator)!r} has no keyed state, so its key type is unknown"
             )
         return self.key
 
@@ -173,12 +173,12 @@ class KeyedInventory:
     @cached_property
     def context(self) -> KeyedContext:
         """The context for reading entries."""
-        return replace(self._around.context, descriptions=self.descriptions)
+        return replace(self._read_context.context, descriptions=self.descriptions)
 
     @property
     def context_without_headers(self) -> KeyedContext:
         """The context for reading entries as far as it is known without reading headers."""
-        return replace(self._around.context, descriptions=self._around.learned)
+        return replace(self._read_context.context, descriptions=self._read_context.learned)
 
     @property
     def is_described_by_each(self) -> bool:
@@ -196,7 +196,9 @@ class KeyedInventory:
 
         ``opens`` says whether all of their table files will be opened.
         """
-        self._around.expect((handle for stored in self.managed for handle in stored.needed_files(groups)), opens=opens)
+        self._read_context.expect(
+            (handle for stored in self.managed for handle in stored.needed_files(groups)), opens=opens
+        )
 
     def sources(
         self,
@@ -238,6 +240,6 @@ class KeyedInventory:
         """
         try:
             headers = list(self.headers(raw=raw))
-            return join_headers(headers, self._around.types, without=without) if headers else None
+            return join_headers(headers, self._read_context.types, without=without) if headers else None
         except StatetoolError as error:
-            raise error.at(operator=self._around.operator) from None
+            raise error.at(operator=self._read_context.operator) from None

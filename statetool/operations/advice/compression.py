@@ -60,5 +60,5 @@ def measure_compression(path: str) -> Compression:
 
 
 def _sample(stored: StoredState) -> Iterator[EntryBatch]:
-    for source in islice(stored.sources(stored.around.context, groups=None, target_bytes=_SAMPLE_BYTES), 1):
+    for source in islice(stored.sources(stored.read_context.context, groups=None, target_bytes=_SAMPLE_BYTES), 1):
         yield from islice(source.batches(EntryRequest(batch_bytes=_SAMPLE_BYTES)), 1)

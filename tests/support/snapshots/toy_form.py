@@ -41,25 +41,25 @@ _HEAD = struct.Struct(">4si")
 class ToyForm:
     """Stored form of streams that begin with the magic."""
 
-    def claims(self, place: KeyedHandleRef, around: OperatorReadContext) -> bool:
+    def matches(self, place: KeyedHandleRef, read_context: OperatorReadContext) -> bool:
         if place.raw or not isinstance(place.handle, KeyGroupsHandle):
             return False
-        stream = around.stream(place.handle.stream)
+        stream = read_context.stream(place.handle.stream)
         return stream.size_bytes >= _HEAD.size and _read(stream, 0, len(MAGIC)) == MAGIC
 
-    def bind(self, places: Sequence[KeyedHandleRef], around: OperatorReadContext) -> Iterable[StoredState]:
-        return [StoredToy(place, around) for place in places]
+    def open(self, places: Sequence[KeyedHandleRef], read_context: OperatorReadContext) -> Iterable[StoredState]:
+        return [StoredToy(place, read_context) for place in places]
 
 
 class StoredToy(StoredState):
     """One stream."""
 
-    def __init__(self, place: KeyedHandleRef, around: OperatorReadContext) -> None:
-        super().__init__(place, around)
+    def __init__(self, place: KeyedHandleRef, read_context: OperatorReadContext) -> None:
+        super().__init__(place, read_context)
         assert isinstance(place.handle, KeyGroupsHandle)
-        stream = around.stream(place.handle.stream)
+        stream = read_context.stream(place.handle.stream)
         ranges = offset_ranges(place.handle.start, place.handle.offsets, stream, nothing=0)
-        self._all = ToySource(context=around.context, subtask=place.subtask, stream=stream, ranges=tuple(ranges))
+        self._all = ToySource(context=read_context.context, subtask=place.subtask, stream=stream, ranges=tuple(ranges))
 
     def key_groups(self) -> Iterator[KeyGroupLocation]:
         for r in self._all.ranges:
