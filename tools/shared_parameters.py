@@ -46,6 +46,8 @@ OWN: Final[Mapping[str, frozenset[str]]] = {
     "Operator.timers": frozenset({"states"}),
     "OperatorTables.head": frozenset({"table"}),
     "catalog": frozenset({"spark"}),
+    "Database.table": frozenset({"name"}),
+    "metrics": frozenset({"path"}),
     "verify": frozenset({"spark"}),
     "Savepoint.report": frozenset({"allow_unread"}),
 }
@@ -79,9 +81,9 @@ def described_parameters() -> dict[str, dict[str, str]]:
     return found
 
 
-def entry(declared: Field[Any], width: int) -> str:
-    """Return the entry of a declared parameter, in lines of at most ``width`` characters."""
-    lines = textwrap.wrap(declared.metadata["doc"], width, break_long_words=False, break_on_hyphens=False)
+def entry(declared: Field[Any], width: int, own: str | None = None) -> str:
+    """Return the entry of a declared parameter, or its ``own`` one, in lines of at most ``width`` characters."""
+    lines = textwrap.wrap(own or declared.metadata["doc"], width, break_long_words=False, break_on_hyphens=False)
     return "\n    ".join((declared.name, *lines))
 
 

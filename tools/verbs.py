@@ -43,7 +43,7 @@ def _declared(text: str, verb: type[Verb]) -> str:
     first = [f for f in own if f.metadata.get("positional")]
     others = [*(f for f in own if f not in first), *(f for f in fields(WriteOptions) if f.name not in verb.without)]
     text, more = _with_signature(text, [*map(_declaration, first), "*", *map(_declaration, others)])
-    entries = [textwrap.indent(entry(f, _WIDTH), "    ") for f in (*first, *others)]
+    entries = [textwrap.indent(entry(f, _WIDTH, verb.described.get(f.name)), "    ") for f in (*first, *others)]
     section = _SECTION.search(text)
     assert section, verb
     return text[: section.start()] + "\n".join((*entries, *more)) + text[section.end() :]

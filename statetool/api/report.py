@@ -86,7 +86,7 @@ def collect_report(
     deep: bool = False,
     allow_unread: bool = False,
     flink_version: str | None = None,
-    backend: Literal["heap", "rocksdb"] | None = None,
+    backend: Literal["heap", "rocksdb", "forst"] | None = None,
     other_jars: Iterable[str | os.PathLike[str]] | None = None,
     largest: int = MOST_LARGEST,
     parallelism: int | None = None,

@@ -470,7 +470,7 @@ class Savepoint:
         deep: bool = False,
         allow_unread: bool = False,
         flink_version: str | None = None,
-        backend: Literal["heap", "rocksdb"] | None = None,
+        backend: Literal["heap", "rocksdb", "forst"] | None = None,
         other_jars: Iterable[str | os.PathLike[str]] | None = None,
         largest: int = 10,
         parallelism: int | None = None,

@@ -148,6 +148,8 @@ def _options(command: tuple[str, ...]) -> tuple[str, ...]:
         suggested = suggested.get_command(context, name)
     accepted = {flag for p in suggested.params for flag in p.opts} if suggested is not None else set()
     words: list[str] = []
+    if command[:1] == ("convert",):
+        accepted -= {"--backend"}  # There it is the form to write, which the command names itself.
     for option in context.command.params:
         flag = max(option.opts, key=len)
         # Only hash codes of keys, in the classes of the old job, tell the new key groups.

@@ -24,7 +24,7 @@ class RestoreRule:
         What decides: A and B (the snapshots), JA and JB (the jars), PLAN, CONF (``--config``), OPT (options of ``check``), EXT (an external
         system), REST (a running cluster), CR (a custom resource).
     test
-        The test that shows it with a snapshot of real Flink, or with a copy of one in which one thing is changed; empty if the rule is not checked.
+        The test of the rule; empty if it is not checked.
     """
 
     id: str
@@ -38,7 +38,7 @@ class RestoreRule:
 
     @property
     def checked(self) -> str:
-        """How the rule is checked, for people."""
+        """Return the name of the test, or ``not checked``."""
         return f"`{self.test.rpartition('::')[2]}`" if self.test else "not checked"
 
 

@@ -285,6 +285,8 @@ def _unused_verdict(
 ) -> StateVerdict:
     """Return the verdict on a state that the new job does not register: Flink carries it along and does not read it."""
     resolution = _in_release(None, (meta,), job)
+    if job.classes is not None:
+        resolution = combine([resolution, job.classes.resolve_header(meta.serializers.values())])
     if meta.kind == "timers":
         return verdict_of(name, resolution)
     check = check_elements if meta.namespace is None else check_keyed
@@ -300,6 +302,4 @@ def _unused_verdict(
         renamed = f"If it was renamed to {' or '.join(alike)}, rename it in a copy of the snapshot{'' if sure else ' and check again'}."
         remedy = Remedy(renamed, ("state", "rename", A, NEW, "--uid", uid, "--state", name, "--to", new_name))
     warning = CheckWarning(kind="loses", message=text, remedy=remedy)
-    if job.classes is not None:
-        resolution = combine([resolution, job.classes.resolve_header(meta.serializers.values())])
     return verdict_of(name, combine([resolution, Resolution.because(Level.AS_IS, text, remedy, warning)]))

@@ -255,7 +255,7 @@ Layout = Literal["canonical", "database", "heap", "full", "empty"]
 class StoredState(ABC):
     """Keyed state of one subtask, in one form; on the driver. Everything is read lazily."""
 
-    #: Whether all backends of current Flink releases read it: rewrites copy it unchanged if nothing else changes.
+    #: Whether RocksDB and the heap backend of current Flink releases read it: rewrites copy it unchanged if nothing else changes.
     canonical: bool = False
     #: Whether it is a native database of RocksDB or ForSt; timers may be missing from it in a native savepoint.
     database: bool = False

@@ -1,7 +1,7 @@
 """Requests to file systems on servers: small files and headers of large ones are fetched once, and many concurrently.
 
 A request to an object store takes as long as reading megabytes. So a small file is fetched whole without first requesting its size, and the
-reads of its header, index and entries share one response. Responses are kept for the duration of a query.
+reads of its header, index and entries share one response. Responses are kept for 60 seconds. A snapshot that is opened gets none that is older.
 """
 
 from __future__ import annotations

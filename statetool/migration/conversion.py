@@ -59,7 +59,10 @@ _BY_ELEMENT: Final = {
     "list": "the value becomes a list state: its elements are those of the state",
     "value": "the list state becomes a value: the elements of a key are stored as one list",
 }
-_APIS: Final = {KEY_VALUE: "state that all backends restore", KEY_VALUE_V2: "asynchronous state of ForSt"}
+_APIS: Final = {
+    KEY_VALUE: "state that RocksDB and the heap backend restore",
+    KEY_VALUE_V2: "asynchronous state of ForSt",
+}
 
 
 def can_become(before: StateMetaInfo, after: StateMetaInfo) -> bool:

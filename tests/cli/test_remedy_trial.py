@@ -12,6 +12,7 @@ from click.testing import CliRunner
 import statetool as st
 from statetool.cli import remedy_trial
 from statetool.cli.main import cli
+from tests.support.checks.restore_steps import snapshot_of
 
 
 def savepoint(folder: Path, kind: str, values: pa.Array, *, uids: tuple[str, ...] = ("a",)) -> str:
@@ -75,3 +76,13 @@ def test_a_command_that_needs_a_choice_is_a_proposal(tmp_path: Path) -> None:
     old = savepoint(tmp_path / "old", "INT", values)
     shown = checked(old, savepoint(tmp_path / "new", "INT", values, uids=("b", "c")))
     assert "A proposal: it needs your choice, so it was not tried." in shown
+
+
+@pytest.mark.parametrize("backend", ["heap", "rocksdb"])
+def test_a_suggested_conversion_does_not_take_the_backend_of_the_check(corpus: Path, backend: str) -> None:
+    """The option of the same name belongs to native savepoints there: as printed, the command has to run."""
+    native = snapshot_of(corpus / ("v2_3_0-hashmap-native" if backend == "rocksdb" else "v2_3_0-forst-native"))
+    shown = checked(str(native), "--flink", "2.3", "--backend", backend)
+    assert "statetool convert " in shown
+    assert "its trial failed" not in shown
+    assert f"NEW --backend {backend}" not in shown

@@ -11,16 +11,29 @@ import pytest
 
 import statetool as st
 from statetool.api.load import inventory_of
+from statetool.compatibility.classes.trial import NewClasses
 from statetool.compatibility.states import Backend, Job, verdict_of
 from statetool.compatibility.steps.keyed_state import _in_forst
 from statetool.compatibility.verdicts import Level, Resolution
 from statetool.formats.metadata.handles import ByteStreamHandle, KeyGroupsHandle
 from statetool.formats.metadata.model import MasterState
+from statetool.java.classes.jar_classes import JarClasses
+from statetool.serializers.avro.serializer import AvroSerializer
+from statetool.serializers.core.base import Serializer
+from statetool.serializers.core.opaque import OpaqueSerializer
+from statetool.serializers.libraries.flinkx.case_class import FlinkxCaseClassSerializer
+from statetool.serializers.typeutils.arrays import GenericArraySerializer
+from statetool.serializers.typeutils.tuples import CaseClassSerializer, TupleSerializer
+from statetool.serializers.typeutils.user import UserTypeSerializer
+from statetool.types.declared import TypeContext
 from tests.support.checks.restore_steps import found, job_graph, snapshot_of, step
 from tests.support.connectors.lake_cases import PACKED
 from tests.support.corpora.archives import HERE, unpack
 from tests.support.failures.damage import Patient
 from tests.support.flink import job_pairs
+
+#: A class that the jar of the new job lacks.
+GONE = "corpus.PublicTypes$Order"
 
 
 def test_windows_without_a_timer(restores: Path, corpus: Path) -> None:
@@ -28,6 +41,8 @@ def test_windows_without_a_timer(restores: Path, corpus: Path) -> None:
     leaked = st.check(str(restores / "leaked-windows-1.18.1"), flink_version="2.3")
     assert ("W6", "may_change") in found(leaked)
     assert any("16 windows of 16 have no timer" in w for w in leaked.warnings)
+    remedies = [f.remedy for s in leaked.steps for f in s.findings if f.rule == "W6"]
+    assert all("removes all state of a key" in r and "(keys: " in r for r in remedies), remedies
     for case in ("v2_3_0-rocksdb-canonical", "v2_3_0-rocksdb-heap-timers", "v2_3_0-changelog-rocksdb"):
         assert "W6" not in {rule for rule, _ in found(st.check(snapshot_of(corpus / case), flink_version="2.3"))}
 
@@ -295,18 +310,51 @@ def test_an_operator_that_is_new_in_a_chain_has_the_default_max_parallelism(rest
     assert "P5" not in {rule for rule, _ in found(st.check(old, new, parallelism=100, graph=apart))}
 
 
-@pytest.mark.parametrize(("state", "gone"), [("order", "Order"), ("by-color", "Color")])
-def test_a_state_whose_class_is_gone_too(corpus: Path, public_jar: Path, tmp_path: Path, state: str, gone: str) -> None:
-    """E5: Flink 1.20.5 and 2.3.0 fail with ``Could not find class``, although the new job does not register the state."""
-    old, new, jar = snapshot_of(corpus / "v2_3_0-hashmap-canonical"), str(tmp_path / "new"), tmp_path / "new.jar"
-    st.drop(old, new, states={"orders": [state]})
-    with zipfile.ZipFile(public_jar) as whole, zipfile.ZipFile(jar, "w") as less:
+def copy_without(jar: Path, copy: Path, gone: str) -> None:
+    with zipfile.ZipFile(jar) as whole, zipfile.ZipFile(copy, "w") as less:
         for name in whole.namelist():
             if not name.endswith(f"${gone}.class"):
                 less.writestr(name, whole.read(name))
+
+
+@pytest.mark.parametrize(
+    ("uid", "state", "gone"),
+    [("orders", "order", "Order"), ("orders", "by-color", "Color"), ("composites-by-int", "money", "Money")],
+)
+def test_a_state_whose_class_is_gone_too(
+    corpus: Path, public_jar: Path, tmp_path: Path, uid: str, state: str, gone: str
+) -> None:
+    """E5: Flink 1.20.5 and 2.3.0 fail with ``Could not find class``, although the new job does not register the state."""
+    old, new, jar = snapshot_of(corpus / "v2_3_0-hashmap-canonical"), str(tmp_path / "new"), tmp_path / "new.jar"
+    st.drop(old, new, states={uid: [state]})
+    copy_without(public_jar, jar, gone)
     for other, kinds in ((jar, {"not", "loses"}), (public_jar, {"loses"})):
         check = st.check(old, new, jars=[public_jar], other_jars=[other])
         assert {f.kind for s in check.steps for f in s.findings if f.state == state} == kinds
+
+
+@pytest.mark.parametrize(
+    "serializer",
+    [
+        TupleSerializer("org.apache.flink.api.java.typeutils.runtime.TupleSerializerSnapshot", 2, 1, GONE, ()),
+        CaseClassSerializer("org.apache.flink.api.scala.typeutils.ScalaCaseClassSerializerSnapshot", 2, 2, GONE, ()),
+        FlinkxCaseClassSerializer("org.apache.flinkx.api.serializer.ScalaCaseClassSerializerSnapshot", 2, 3, (GONE, True), ()),
+        GenericArraySerializer("org.apache.flink.api.common.typeutils.base.GenericArraySerializerSnapshot", 1, 1, f"[L{GONE};", (OpaqueSerializer(b"", "any"),)),
+        UserTypeSerializer("org.apache.flink.api.java.typeutils.runtime.ValueSerializer$ValueSerializerSnapshot", 2, GONE, "Value"),
+        AvroSerializer("org.apache.flink.formats.avro.typeutils.AvroSerializerSnapshot", 3, GONE, '"long"'),
+        OpaqueSerializer(len(GONE).to_bytes(2) + GONE.encode(), "unknown"),
+    ],
+    ids=lambda s: type(s).__name__,
+)  # fmt: skip
+def test_all_classes_that_flink_loads_to_read_a_header(
+    serializer: Serializer, public_jar: Path, tmp_path: Path
+) -> None:
+    """E5: each of these snapshots resolves its class by name when it is read."""
+    copy_without(public_jar, tmp_path / "new.jar", "Order")
+    old, new = (TypeContext(source=JarClasses((jar,)).open()) for jar in (public_jar, tmp_path / "new.jar"))
+    assert NewClasses(old, new).resolve_header([serializer]).level == Level.INCOMPATIBLE
+    assert NewClasses(old, old).resolve_header([serializer]).level == Level.AS_IS
+    assert NewClasses(TypeContext(), new).resolve_header([serializer]).level == Level.UNKNOWN
 
 
 def test_commits_with_a_lower_checkpoint_id(tmp_path: Path) -> None:

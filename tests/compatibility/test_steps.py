@@ -77,6 +77,31 @@ def test_timers_in_a_database_are_lost_if_the_new_job_keeps_them_on_the_heap(res
     assert [a.rule for a in step(check, "timers").assumptions] == ["T3"]
 
 
+def test_timers_in_a_database_are_not_read_by_asynchronous_operators(corpus: Path, tmp_path: Path) -> None:
+    """T1: asynchronous operators of ForSt 2.1 to 2.3 fire none of them; those of synchronous operators fire."""
+    old, new = snapshot_of(corpus / "v2_3_0-rocksdb-native"), str(tmp_path / "new")
+    check = st.check(old, flink_version="2.3", backend="forst")
+    assert [a.text for a in step(check, "timers").assumptions if a.rule == "T1" and "asynchronous" in a.text]
+    assert "T1" not in {rule for rule, _ in found(check)}
+    st.convert(old, new, format="native", backend="forst", state_api="v2")
+    lost = st.check(old, new)
+    assert ("T1", "loses") in found(lost)
+    assert all("native savepoint of ForSt" in f.remedy for f in step(lost, "timers").findings if f.rule == "T1")
+    # In raw keyed state, which the copy has, both kinds of operators find them.
+    assert "T1" not in {rule for rule, _ in found(st.check(new, new))}
+    assert not [a for a in step(st.check(new, new), "timers").assumptions if a.rule == "T1"]
+    (tmp_path / "config.yaml").write_text("state.backend.forst.timer-service.factory: HEAP\n")
+    on_heap = st.check(old, flink_version="2.3", backend="forst", config=tmp_path / "config.yaml")
+    assert ("T1", "loses") in found(on_heap)
+    canonical = snapshot_of(corpus / "v2_3_0-rocksdb-canonical")
+    restored = st.check(canonical, flink_version="2.3", backend="forst", config=tmp_path / "config.yaml")
+    assert {kind for rule, kind in found(restored) if rule == "V1"} == {"unknown"}
+    # Operators without keyed state have no files that another backend may have written.
+    v4 = [a for a in step(check, "keyed_state").assumptions if a.rule == "V4"]
+    operators = inventory_of(st.load(old)).operators.values()
+    assert len(v4) == sum(bool(o.keyed.managed) for o in operators) < len(operators)
+
+
 def test_a_native_savepoint_lacks_the_timers_on_the_heap(restores: Path) -> None:
     """T2."""
     check = st.check(str(restores / "heap-timers-native"), str(restores / "rocksdb-timers-native"))

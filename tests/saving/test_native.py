@@ -179,6 +179,15 @@ def test_a_job_that_keeps_timers_on_the_heap_is_warned_of(tmp_path: Path) -> Non
         statetool.convert(native, str(tmp_path / "again"), format="native", backend="rocksdb")
 
 
+def test_asynchronous_state_in_a_canonical_savepoint_is_warned_of(tmp_path: Path) -> None:
+    """RocksDB and the heap backend refuse the state, and ForSt refuses the savepoint."""
+    with pytest.warns(UserWarning, match="asynchronous state, and the savepoint is canonical"):
+        statetool.convert(ZOO, str(tmp_path / "canonical"), state_api="v2")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        statetool.convert(ZOO, str(tmp_path / "native"), state_api="v2", format="native", backend="forst")
+
+
 def test_a_name_that_rocksdb_gives_to_no_state_is_refused(tmp_path: Path) -> None:
     data = pa.table({"key": ["a"], "default": ["b"]})
     state = statetool.bootstrap_keyed_state(data, key="key")

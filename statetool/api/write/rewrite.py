@@ -128,7 +128,7 @@ def convert(
     """Write a snapshot as a self-contained savepoint: canonical, which RocksDB and the heap backend restore, or native.
 
     Incremental and full checkpoints, native savepoints and the heap backend's layout become canonical. Everything else is copied. In the
-    native format, all keyed state is written in the files of the backend, which it restores faster.
+    native format, all keyed state is written in the files of the backend. RocksDB and ForSt restore them faster at the same parallelism.
 
     Parameters
     ----------
@@ -138,7 +138,8 @@ def convert(
         A new directory for the savepoint: a local path or any URI that fsspec can write to.
     state_api
         ``"v1"`` writes asynchronous state of ForSt as keyed state that RocksDB and the heap backend restore, ``"v2"`` the opposite. By
-        default, states stay what they are.
+        default, states stay what they are. For ``"v2"``, write a native savepoint of ForSt: no backend restores it from a canonical one by
+        default.
     format
         ``"native"`` writes the files of a backend.
     backend
@@ -417,9 +418,9 @@ def copy(
     spark
         Session to run on. Without one, threads of this process are used.
     rebase
-        ``{old prefix: new prefix}`` for absolute paths of files that were moved, if the snapshot is given as a path.
+        ``{old prefix: new prefix}`` for absolute paths of files that were moved.
     progress
-        Called with the number of bytes processed (not on Spark).
+        Called with the number of bytes of each copied file (not on Spark).
 
     Returns
     -------

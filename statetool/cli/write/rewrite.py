@@ -137,8 +137,8 @@ def convert(options: CommonOptions, given: verbs.Convert) -> None:
     """Convert a snapshot to a canonical or native savepoint.
 
     SRC is any snapshot. DST is self-contained. A canonical savepoint can be restored with RocksDB and the heap backend. A native one of RocksDB
-    restores faster, and needs Flink 1.15 or later, and a job that keeps its timers in RocksDB, which is the default. ForSt restores native
-    savepoints only.
+    restores faster at the same parallelism, and needs Flink 1.15 or later, and a job that keeps its timers in RocksDB, which is the default.
+    By default, ForSt restores native savepoints only.
 
     Examples:
       statetool convert checkpoints/1a2b/chk-7 savepoints/from-chk-7 --dry-run

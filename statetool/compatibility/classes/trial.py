@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from statetool.compatibility.classes.creation import Creations, holds_collections
+from statetool.compatibility.classes.header_classes import loaded_classes, named_classes
 from statetool.compatibility.classes.java_streams import resolve_java_class
 from statetool.compatibility.classes.job_classes import element_class, has_class, is_provided
 from statetool.compatibility.classes.key_hashes import resolve_hash_codes
@@ -25,13 +26,11 @@ from statetool.errors import NO_FINDING, StatetoolError, UnknownSerializerError,
 from statetool.io.cursor import Cursor, LenientCursor
 from statetool.io.output import Output
 from statetool.kernels.values.program import Graph
-from statetool.serializers.avro.serializer import AvroSerializer
 from statetool.serializers.core.base import Serializer, all_parts
 from statetool.serializers.core.opaque import OpaqueSerializer
 from statetool.serializers.kryo.graph import CyclicValueError
 from statetool.serializers.kryo.serializer import KryoSerializer
 from statetool.serializers.kryo.typed import OtherClassError
-from statetool.serializers.typeutils.enums import EnumSerializer
 from statetool.serializers.typeutils.pojo import CLASS_FIELD, PojoSerializer
 from statetool.snapshot.operator import OperatorInventory
 from statetool.snapshot.state_tables import Scope
@@ -63,10 +62,6 @@ class _Trial:
         """Return the resolution of the values that were read."""
         found = (self.found[kind] for kind in _FINDINGS if kind in self.found)
         return combine((Resolution(Level.AS_IS), *found))
-
-
-#: Serializers whose snapshots name a class that Flink loads when it reads a header.
-_NAMED: Final = (PojoSerializer, EnumSerializer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,12 +179,11 @@ class NewClasses:
     def resolve_header(self, serializers: Iterable[Serializer]) -> Resolution:
         """Return the resolution of the serializers of a state that the new job does not register: Flink creates them from the header all the same."""
         parts = (part for s in serializers for part in _described_parts(s))
-        names = (
-            p.pojo_class if isinstance(p, PojoSerializer) else p.enum_class for p in parts if isinstance(p, _NAMED)
-        )
+        names = [name for part in parts for name in loaded_classes(part) if name]
         gone = next((name for name in names if self.is_gone(name)), None)
         if gone is None:
-            return Resolution(Level.AS_IS)
+            lacks = next((n for n in names if self.old.source is None and not has_class(self.new, n)), None)
+            return Resolution(Level.AS_IS) if lacks is None else _lacks(lacks)
         text = f"The new job does not have the class {gone}, and Flink reads the serializers of all states: it fails, although the state is not registered."
         return Resolution.because(Level.INCOMPATIBLE, text, f"Keep {gone} in the job's jar, or drop the state.")
 
@@ -221,12 +215,11 @@ class NewClasses:
         """Yield the resolutions of classes that a serializer names and that the new job lacks, or writes in another way."""
         for part in _described_parts(serializer):
             yield from resolve_class(part, self.old, self.new, is_key=is_key)
-            for name in _classes_of(part):
+            for name in named_classes(part):
                 if self.is_gone(name):
                     yield _gone(name)
                 elif self.old.source is None and not has_class(self.new, name) and self._may_be_gone(part, name):
-                    text = f"The jar of the new job does not have the class {name}."
-                    yield Resolution.because(Level.UNKNOWN, text, "Pass all jars of the new job with --jar-b.")
+                    yield _lacks(name)
 
     def _of_defaults(self, serializer: Serializer) -> Iterator[Resolution]:
         """Yield the resolutions of Protobuf messages whose fields have other defaults in the new job."""
@@ -314,6 +307,11 @@ _FINDINGS: Final[Mapping[str, Callable[[str], Resolution]]] = {
 }
 
 
+def _lacks(name: str) -> Resolution:
+    text = f"The jar of the new job does not have the class {name}."
+    return Resolution.because(Level.UNKNOWN, text, "Pass all jars of the new job with --jar-b.")
+
+
 def _described_parts(serializer: Serializer) -> Iterator[Serializer]:
     """Yield a serializer and its parts, without the subclasses that the snapshot does not describe: no value may be one."""
     yield serializer
@@ -321,22 +319,6 @@ def _described_parts(serializer: Serializer) -> Iterator[Serializer]:
     for step, child in serializer.children():
         if step not in undescribed:
             yield from _described_parts(child)
-
-
-def _classes_of(part: Serializer) -> Iterable[str]:
-    match part:
-        case PojoSerializer():
-            described = [n for n, _ in (*part.registered, *part.others) if n not in part.undescribed]
-            return (part.pojo_class, *described)
-        case EnumSerializer():
-            return (part.enum_class,)
-        case OpaqueSerializer():
-            return (part.snapshot_name,) if part.snapshot_name else ()
-        case AvroSerializer():
-            return (part.runtime_class,) if part.runtime_class else ()
-        case KryoSerializer():
-            return dict.fromkeys((part.type_class, *(n for pair in part.registrations for n in pair if n is not None)))
-    return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,7 +339,7 @@ def user_class(operator: OperatorInventory) -> UserClass | None:
         for part in (p for s in serializers for p in _described_parts(s)):
             if isinstance(part, OpaqueSerializer):
                 return UserClass(place, "a type that cannot be decoded")
-            if names := [n for n in _classes_of(part) if not is_provided(n)]:
+            if names := [n for n in named_classes(part) if not is_provided(n)]:
                 return UserClass(place, names[0])
     return None
 

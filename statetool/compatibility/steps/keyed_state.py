@@ -48,6 +48,7 @@ from statetool.entries.form import Layout
 from statetool.errors import UNREAD, several
 from statetool.formats.key_groups import range_for
 from statetool.formats.state_meta import KEY_VALUE_V2, StateMetaInfo
+from statetool.operations.advice.restore_settings import FORST_TIMERS, keeps_timers_on_heap
 from statetool.serializers.core.base import all_parts
 from statetool.serializers.core.opaque import OpaqueSerializer
 from statetool.serializers.kryo.serializer import KryoSerializer
@@ -61,7 +62,8 @@ _TO_FORST: Final = Remedy(
     "Write it as a native savepoint of ForSt.", ("convert", A, NEW, "--format", "native", "--backend", "forst")
 )
 _TO_V1: Final = Remedy(
-    "Restore it with ForSt, or write it as state that all backends restore.", ("convert", A, NEW, "--state-api", "v1")
+    "Restore it with ForSt, or write it as state that RocksDB and the heap backend restore.",
+    ("convert", A, NEW, "--state-api", "v1"),
 )
 #: The backends that write each native format.
 _NATIVE: Final[dict[Layout, str]] = {"database": "RocksDB or ForSt", "full": "RocksDB", "heap": "the heap backend"}
@@ -210,20 +212,19 @@ def _key_selectors(restore: Restore) -> Iterator[Result]:
 
 def _forst(restore: Restore, pair: Pair) -> Iterator[Result]:
     """V1, V4: ForSt restores only the files of its own checkpoints and native savepoints (FLINK-39949)."""
-    old = pair.old
-    if restore.job.backend == "forst":
-        for stored in stored_forms(old):
-            if not stored.database:
-                heap_timers = restore.options.config is not None and (
-                    (restore.options.config.text("state.backend.forst.timer-service.factory") or "").lower() == "heap"
-                )
-                if not heap_timers:
-                    text = "ForSt does not restore canonical savepoints or snapshots of the heap backend: Not support restoring yet for ForStStateBackend."
-                    yield refuses("V1", text, _TO_FORST, old)
-                return
+    old, config = pair.old, restore.options.config
+    forms = [*stored_forms(old)] if restore.job.backend == "forst" else []
+    if any(not stored.database for stored in forms):
+        if config is not None and keeps_timers_on_heap(config, FORST_TIMERS):
+            text = "ForSt does not restore canonical savepoints or snapshots of the heap backend by default. With timers on the heap it has a restore of them, which statetool has not tried."
+            yield is_unknown("V1", text, _TO_FORST, old)
+        else:
+            text = "ForSt does not restore canonical savepoints or snapshots of the heap backend: Not support restoring yet for ForStStateBackend."
+            yield refuses("V1", text, _TO_FORST, old)
+    elif forms:
         yield Assumption(
             rule="V4",
-            text=f"the files of {old.label.display} were written by ForSt, not by RocksDB",
+            text=f"the files of {old.label.display} were written by ForSt, or by statetool for it, not by RocksDB",
             option="the configuration of the job that wrote the snapshot",
         )
 

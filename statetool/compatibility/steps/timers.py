@@ -18,12 +18,17 @@ from statetool.compatibility.steps.windows import is_window_operator
 from statetool.compatibility.timer_counts import count_timers
 from statetool.compatibility.verdicts import NEW, A, Remedy
 from statetool.errors import several
-from statetool.operations.advice.restore_settings import TIMERS, keeps_timers_on_heap
+from statetool.formats.state_meta import KEY_VALUE_V2
+from statetool.operations.advice.restore_settings import FORST_TIMERS, TIMERS, keeps_timers_on_heap
 from statetool.snapshot.operator import OperatorInventory
 from statetool.types.flink_calls import timer_calls
 
 _CONVERT: Final = Remedy(
     "Write a canonical savepoint: its timers can be restored with both kinds of timer services.", ("convert", A, NEW)
+)
+_TO_FORST: Final = Remedy(
+    "Write a native savepoint of ForSt: its timers can be restored by all operators.",
+    ("convert", A, NEW, "--format", "native", "--backend", "forst"),
 )
 #: The timer service of process functions, and those of Flink's own operators.
 _OF_FUNCTIONS: Final = "user-timers"
@@ -92,6 +97,34 @@ def _heap_instead_of_database(restore: Restore) -> Iterator[Result]:
             ask = "" if restore.options.config is not None else "Pass the configuration of the new job with --config. "
             remedy = Remedy(f"{ask}{_CONVERT.text}", _CONVERT.command)
             yield is_unknown("T1", text, remedy, pair.old)
+
+
+def _ignored_by_forst(restore: Restore) -> Iterator[Result]:
+    """T1: asynchronous operators of ForSt, and those that keep timers on the heap, do not read the timers of a database."""
+    if restore.job.backend != "forst":
+        return
+    config, assumed = restore.options.config, []
+    for old, new in ((p.old, p.new) for p in restore.pairs):
+        names = _database_timers(old)
+        amount = count_timers(old, names) if names else "no timers"
+        if amount == "no timers":
+            continue
+        if config is not None and keeps_timers_on_heap(config, FORST_TIMERS):
+            text = f"ForSt of the new job keeps timers on the heap, and does not read the {amount} in the database of the snapshot: none fires."
+            yield loses("T1", text, _TO_FORST, old)
+        elif _is_asynchronous(new if new is not None and new.listed_keyed else old):
+            text = f"The operator has asynchronous state, and does not read the {amount} in the database of the snapshot: none fires."
+            yield loses("T1", text, _TO_FORST, old)
+        elif new is None or not _database_timers(new):
+            assumed.append(old.label.display)
+    if assumed:
+        shown = f"{', '.join(assumed[:3])}{', ...' if len(assumed) > 3 else ''}"
+        text = f"the state of {several(len(assumed), 'operator')} with timers in a database is not asynchronous in the new job ({shown}): asynchronous operators of ForSt do not read these timers"
+        yield Assumption(rule="T1", text=text, option="a native savepoint of the new job")
+
+
+def _is_asynchronous(operator: OperatorInventory) -> bool:
+    return any(meta.backend_type == KEY_VALUE_V2 for _, meta in operator.listed_keyed.values())
 
 
 def _keeps_on_heap(restore: Restore) -> bool | None:
@@ -212,6 +245,7 @@ STEP: Final = Step(
     irrelevant=_irrelevant,
     checks=(
         _heap_instead_of_database,
+        guarded(_ignored_by_forst),
         per_pair(_lost_when_written),
         guarded(_may_have_lost),
         per_pair(_no_service),

@@ -179,17 +179,20 @@ def _without_timers(restore: Restore, pair: Pair) -> Iterator[Result]:
         return
     if leaked:
         text = f"{several(len(leaked), 'window')} of {len(windows):,} have no timer: no timer closes or removes them, and their state stays (FLINK-33192)."
-        yield may_change("W6", text, "If nothing else closes them, leave them out with statetool erase.", old)
+        shown = f"{', '.join(sorted({key for key, _ in leaked})[:3])}{', ...' if len(leaked) > 3 else ''}"
+        remedy = f"Find out whether something else closes them (keys: {shown}). statetool erase removes all state of a key, also its open windows."
+        yield may_change("W6", text, remedy, old)
 
 
-def _keys_with_windows(operator: OperatorInventory, table: str) -> set[str]:
-    """Return keys and windows in a table of an operator."""
+def _keys_with_windows(operator: OperatorInventory, table: str) -> set[tuple[str, str]]:
+    """Return keys and windows in a table of an operator, as text."""
     # Arrow takes long to load, and most checks do not need it.
     from statetool.tables.request import ScanRequest
     from statetool.tables.scan import scan_table
 
     batches = scan_table(operator, ScanRequest.of(table)).batches()
-    return {str(row) for batch in batches for row in batch.select(["key", "namespace"]).to_pylist()}
+    rows = (row for batch in batches for row in batch.select(["key", "namespace"]).to_pylist())
+    return {(str(row["key"]), str(row["namespace"])) for row in rows}
 
 
 def _plans_tell(pair: Pair) -> bool:

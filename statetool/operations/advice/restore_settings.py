@@ -20,6 +20,7 @@ RESTARTS: Final = "restart-strategy.type"
 DIRECTORY: Final = "execution.checkpointing.dir"
 STORAGE: Final = "execution.checkpointing.storage"
 TIMERS: Final = "state.backend.rocksdb.timer-service.factory"
+FORST_TIMERS: Final = "state.backend.forst.timer-service.factory"
 _MODES: Final[dict[str, ClaimMode]] = {"claim": "claim", "no_claim": "no_claim", "legacy": "legacy"}
 
 
@@ -59,6 +60,6 @@ def runs_as_batch(configuration: Configuration) -> str:
     return mode if mode in ("BATCH", "AUTOMATIC") else ""
 
 
-def keeps_timers_on_heap(configuration: Configuration) -> bool:
-    """Return True if RocksDB keeps timers on the heap."""
-    return (configuration.text(TIMERS) or "rocksdb").lower() == "heap"
+def keeps_timers_on_heap(configuration: Configuration, option: str = TIMERS) -> bool:
+    """Return True if RocksDB, or ForSt by its ``option``, keeps timers on the heap."""
+    return (configuration.text(option) or "").lower() == "heap"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from statetool.errors import warn
+from statetool.errors import UNREAD, warn
 from statetool.formats.metadata.handles import streams_of
+from statetool.formats.state_meta import KEY_VALUE_V2
 from statetool.saving.composition import KeyedForm, OperatorChange
 from statetool.saving.plan_checks import writes_raw_timers
 from statetool.snapshot.inventory import Inventory
@@ -35,14 +37,25 @@ class ConvertPlan:
     ----------
     timers_assumed
         Operators whose timers are written into databases, and were not read from one: the job may keep its timers on the heap.
+    asynchronous
+        Operators with asynchronous state in a canonical savepoint, which no backend restores by default.
     """
 
     operators: tuple[ConvertRow, ...]
     changes: Mapping[str, OperatorChange]
     timers_assumed: tuple[str, ...] = ()
+    asynchronous: tuple[str, ...] = ()
 
     def warn(self) -> None:
-        """Warn of ``timers_assumed``; for functions that users call."""
+        """Warn of ``timers_assumed`` and ``asynchronous``; for functions that users call."""
+        if self.asynchronous:
+            verb = "has" if len(self.asynchronous) == 1 else "have"
+            warn(
+                f"{describe_operators(self.asynchronous)} {verb} asynchronous state, and the savepoint is canonical: RocksDB and the heap backend"
+                " refuse such state, and ForSt refuses such savepoints by default. Add --format native --backend forst"
+                " (format='native', backend='forst'), or --state-api v1 (state_api='v1') for the other backends",
+                stacklevel=3,
+            )
         if self.timers_assumed:
             verb = "has" if len(self.timers_assumed) == 1 else "have"
             warn(
@@ -68,7 +81,7 @@ def plan_convert(
         The form of keyed state. All databases are written again.
     """
     rows, changes = [], {}
-    timers_assumed = []
+    timers_assumed, asynchronous = [], []
     for operator in inventory.operators.values():
         state = operator.state
         handles = [s.managed_keyed for s in state.subtasks if s.managed_keyed is not None]
@@ -83,6 +96,8 @@ def plan_convert(
             changes[state.operator_id] = OperatorChange()
         if form == "rocksdb" and not writes_raw_timers(form, operator) and _assumes_timers(operator):
             timers_assumed.append(operator.label)
+        if form == "canonical" and _is_asynchronous(operator, converted):
+            asynchronous.append(operator.label)
         rows.append(
             ConvertRow(
                 operator=operator.label,
@@ -91,7 +106,16 @@ def plan_convert(
                 size_bytes=sum(p.size_bytes for h in handles for p in streams_of(h)),
             )
         )
-    return ConvertPlan(tuple(rows), changes, tuple(timers_assumed))
+    return ConvertPlan(tuple(rows), changes, tuple(timers_assumed), tuple(asynchronous))
+
+
+def _is_asynchronous(operator: OperatorInventory, converted: Mapping[str, StateConversion]) -> bool:
+    """Return True if an operator has asynchronous state after the conversions. State that cannot be read is copied, and not looked at."""
+    with suppress(*UNREAD):
+        states = {name: meta for name, (_, meta) in operator.keyed_states.items()}
+        after = {name: converted[name].meta if name in converted else meta for name, meta in states.items()}
+        return any(meta.backend_type == KEY_VALUE_V2 for meta in after.values())
+    return False
 
 
 def _assumes_timers(operator: OperatorInventory) -> bool:

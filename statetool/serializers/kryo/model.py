@@ -113,12 +113,14 @@ _EXTENDED: Final = {
     "java.util.LinkedHashSet": "java.util.HashSet", "java.util.Stack": "java.util.Vector", "java.util.LinkedHashMap": "java.util.HashMap",
     "java.util.Properties": "java.util.Hashtable", "java.util.RegularEnumSet": "java.util.EnumSet", "java.util.JumboEnumSet": "java.util.EnumSet",
 }  # fmt: skip
+_LISTS: Final = ("java.util.List", "java.util.AbstractList")
 #: Interfaces of collections, and parts of the names of the classes that implement them.
 _FAMILIES: Final = {
-    **dict.fromkeys(("java.util.List", "java.util.AbstractList"), ("List", "Vector", "Stack", "GenericData$Array")),
+    **dict.fromkeys(_LISTS, ("List", "Vector", "Stack", "GenericData$Array")),
     **dict.fromkeys(("java.util.Set", "java.util.AbstractSet"), ("Set",)),
     **dict.fromkeys(("java.util.SortedSet", "java.util.NavigableSet"), ("TreeSet", "SkipListSet", "SortedSet")),
-    **dict.fromkeys(("java.util.Queue", "java.util.Deque"), ("Queue", "Deque", "LinkedList")),
+    "java.util.Queue": ("Queue", "Deque", "LinkedList"),
+    "java.util.Deque": ("Deque", "LinkedList"),
     **dict.fromkeys(("java.util.SortedMap", "java.util.NavigableMap"), ("TreeMap", "SkipListMap", "SortedMap", "NavigableMap")),
 }  # fmt: skip
 
@@ -131,8 +133,10 @@ def is_other_collection(declared: str, stored: str) -> bool:
         declared in IMPLEMENTATIONS and (stored in MAP_LIKE) != (IMPLEMENTATIONS[declared] in MAP_LIKE)
     ):
         return True
-    parts = _FAMILIES.get(declared)
-    return parts is not None and not any(part in stored.rpartition(".")[2] for part in parts)
+    parts, name = _FAMILIES.get(declared), stored.rpartition(".")[2]
+    if declared in _LISTS and name.endswith("Set"):
+        return True  # ConcurrentSkipListSet
+    return parts is not None and not any(part in name for part in parts)
 
 
 def box_class(name: str) -> str:

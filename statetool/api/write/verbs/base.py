@@ -39,7 +39,7 @@ HASHES: Final = described(
 )
 FORMAT: Final = described(
     '``"native"`` writes the files of a backend.',
-    "Format of the savepoint. A native one restores faster, with --backend only.",
+    "Format of the savepoint. A native one is for one --backend.",
 )
 BACKEND: Final = described(
     "The backend that restores a native savepoint. A job of RocksDB must keep its timers in it, as is the default.",
@@ -79,6 +79,8 @@ class Verb:
     commands: ClassVar[tuple[str, ...]] = ()
     #: The record of each row that the commands print as JSON, ``module:class``. Empty if they print something else.
     answer: ClassVar[str] = ""
+    #: Own descriptions of options of :class:`WriteOptions`.
+    described: ClassVar[Mapping[str, str]] = {}
 
     @classmethod
     def function(cls) -> str:

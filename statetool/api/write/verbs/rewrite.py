@@ -62,8 +62,10 @@ class Convert(CopyVerb):
 
     state_api: Literal["v1", "v2"] | None = parameter(
         '``"v1"`` writes asynchronous state of ForSt as keyed state that RocksDB and the heap backend restore, ``"v2"`` the opposite.'
-        " By default, states stay what they are.",
-        "Write keyed state for this API: v1 is restored by RocksDB and heap, v2 is asynchronous state of ForSt.",
+        ' By default, states stay what they are. For ``"v2"``, write a native savepoint of ForSt: no backend restores it from a canonical'
+        " one by default.",
+        "Write keyed state for this API: v1 is restored by RocksDB and heap, v2 is asynchronous state of ForSt (add --format native"
+        " --backend forst).",
         default=None,
     )
     format: Literal["canonical", "native"] = field(default="canonical", metadata=FORMAT)
@@ -123,6 +125,10 @@ class Copy(Verb):
     """Copy a snapshot with all files that it needs."""
 
     without: ClassVar[frozenset[str]] = frozenset({"checkpoint_id", "uids"})
+    described: ClassVar[Mapping[str, str]] = {
+        "rebase": "``{old prefix: new prefix}`` for absolute paths of files that were moved.",
+        "progress": "Called with the number of bytes of each copied file (not on Spark).",
+    }
 
     source: str = positional("Directory of the snapshot, or its metadata file.", argument="SRC")
     target: str = positional(
