@@ -43,6 +43,8 @@ OWN: Final[Mapping[str, frozenset[str]]] = {
     "Operator.state": frozenset({"subtask"}),
     "OperatorTables.head": frozenset({"table"}),
     "catalog": frozenset({"spark"}),
+    "Database.table": frozenset({"name"}),
+    "metrics": frozenset({"path"}),
     "verify": frozenset({"spark"}),
     "Savepoint.report": frozenset({"allow_unread"}),
 }

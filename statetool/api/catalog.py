@@ -170,7 +170,8 @@ class Database:
         Parameters
         ----------
         name
-            One of :attr:`states`, or of :attr:`tables` if keyed and operator state share a name.
+            One of :attr:`tables`; ``summary.balances$elements`` is the same as ``summary_balances_elements``. It may begin with the name
+            of the operator, its id or a prefix of the id (at least 4 hex digits) instead of the uid, if that is unique.
         states
             States to read. Others are skipped undecoded.
         keys

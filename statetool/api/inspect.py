@@ -226,8 +226,8 @@ def metrics(
     Parameters
     ----------
     path
-        Directory or metadata file of the snapshot: a local path or any URI that fsspec can open. Or the URL of a job, such as
-        ``flink://jobmanager:8081/orders``, for its newest completed checkpoint.
+        A snapshot, a directory of checkpoints or of such directories, or the URL of a job or JobManager. For a directory or JobManager,
+        the newest checkpoint of each job is described.
     read
         State to read as well. ``keyed``: bytes, entries, keys, largest value and timers of keyed state. ``connectors``: splits and
         uncommitted transactions of sources and sinks.

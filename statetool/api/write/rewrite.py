@@ -391,11 +391,11 @@ def copy(
     *,
     threads: int | None = None,
     compare: bool = False,
+    rebase: Mapping[str, str] | None = None,
+    progress: Callable[[int], object] | None = None,
     dry_run: bool = False,
     take_over: bool = False,
     spark: SparkSession | None = None,
-    rebase: Mapping[str, str] | None = None,
-    progress: Callable[[int], object] | None = None,
 ) -> SnapshotCopy:
     """Copy a snapshot of any kind to a self-contained snapshot. State keeps its bytes, but for the paths of files that only it names.
 
@@ -409,6 +409,10 @@ def copy(
         Threads of this process without a session, by default one per core.
     compare
         Read every copied file back and compare it with the original.
+    rebase
+        ``{old prefix: new prefix}`` for absolute paths of files that were moved.
+    progress
+        Called with the number of bytes of each copied file (not on Spark).
     dry_run
         Only plan, without writing.
     take_over
@@ -416,10 +420,6 @@ def copy(
         statetool takes over only if that write's process on this machine ended, or if it began 24 hours ago on another machine.
     spark
         Session to run on. Without one, threads of this process are used.
-    rebase
-        ``{old prefix: new prefix}`` for absolute paths of files that were moved, if the snapshot is given as a path.
-    progress
-        Called with the number of bytes processed (not on Spark).
 
     Returns
     -------

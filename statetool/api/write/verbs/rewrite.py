@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from statetool.api.write.verbs.base import (
     BACKEND,
+    EQUALS_IN_UID,
     FORMAT,
     HASHES,
     ON_PLAN,
@@ -73,7 +74,7 @@ class ChangeUids(CopyVerb):
     changes: Mapping[str, str] = positional(
         "New uid by old uid, name or id prefix. Either may be the 32 hex digits of an operator id (``setUidHash``).",
         argument="OLD=NEW...",
-        example="pass the operator id of an operator whose uid contains an equals sign (run: statetool ls PATH)",
+        example=EQUALS_IN_UID,
     )
 
 
@@ -110,7 +111,7 @@ class RenameStates(CopyVerb):
 class Copy(Verb):
     """Copy a snapshot with all files that it needs."""
 
-    without: ClassVar[frozenset[str]] = frozenset({"checkpoint_id", "uids"})
+    without: ClassVar[frozenset[str]] = frozenset({"checkpoint_id", "uids", "rebase", "progress"})
 
     source: str = positional("Directory of the snapshot, or its metadata file.", argument="SRC")
     target: str = positional(
@@ -122,4 +123,10 @@ class Copy(Verb):
         "Read every copied file back and compare it with the original.",
         "Read every copied file again and compare it with the original.",
         default=False,
+    )
+    rebase: Mapping[str, str] | None = parameter(
+        "``{old prefix: new prefix}`` for absolute paths of files that were moved.", default=None
+    )
+    progress: Callable[[int], object] | None = parameter(
+        "Called with the number of bytes of each copied file (not on Spark).", default=None
     )
