@@ -20,6 +20,7 @@ from statetool.errors import NO_FINDING, OptionError, StatetoolError, sentence
 from statetool.saving.versions import WIDEST, parse_release
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.operator import OperatorInventory
+from statetool.snapshot.state_tables import Scope
 from statetool.types.declared import ClassSource, TypeContext
 
 
@@ -159,10 +160,10 @@ def _operator_verdict(
     operator: OperatorInventory, own: Iterable[Found], states: Iterable[StateFound]
 ) -> OperatorVerdict:
     resolution = combine(f.resolution for f in own)
-    by_name: dict[str, list[StateVerdict]] = {}
+    by_state: dict[tuple[Scope, str], list[StateVerdict]] = {}
     for state in states:
-        by_name.setdefault(state.verdict.name, []).append(state.verdict)
-    verdicts = tuple(merge_verdicts(found) for found in by_name.values())
+        by_state.setdefault((state.scope, state.verdict.name), []).append(state.verdict)
+    verdicts = tuple(merge_verdicts(found) for found in by_state.values())
     return OperatorVerdict(
         uid=operator.label,
         verdict=worst([resolution.level.verdict, *(s.verdict for s in verdicts)]),

@@ -7,9 +7,9 @@ snapshot, the new jar must declare the same: its kind, its mode, its types and i
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Final
 
 from statetool.compatibility.classes.job_classes import strings_in_jars
@@ -26,6 +26,7 @@ from statetool.serializers.runtime import TtlSerializer
 from statetool.serializers.streaming import TraversableSerializer
 from statetool.serializers.typeutils.options import OptionSerializer, ScalaEitherSerializer
 from statetool.snapshot.operator import OperatorInventory
+from statetool.snapshot.state_tables import Scope
 from statetool.snapshot.views import EVENT_QUEUE, EVENTS, NFA, NODES
 from statetool.types.declared import ClassSource, TypeContext
 from statetool.types.flink_calls import (
@@ -101,35 +102,54 @@ class _Declared:
         return own == others
 
 
-def declared_metas(old: OperatorInventory, before: TypeContext, after: TypeContext) -> dict[str, StateMetaInfo]:
-    """Return the states of an operator that the code of the new job declares otherwise than that of the old one, as it declares them."""
+def declared_metas(
+    operators: Iterable[OperatorInventory], before: TypeContext, after: TypeContext
+) -> dict[tuple[str, Scope, str], StateMetaInfo]:
+    """Return the states that the code of the new job declares otherwise than that of the old one, as it declares them, by operator id, scope and name."""
     if before.source is None or after.source is None:
         return {}
-    was, now = _declared_by(before.source), _declared_by(after.source)
-    metas = [(meta, True) for _, meta in old.listed_keyed.values() if meta.kind != "timers"]
-    metas += [(meta, False) for meta in old.listed_elements.values()]
-    found = {}
-    for meta, keyed in metas:
-        of_old, of_new = was.named(meta.name), now.named(meta.name)
-        fitting = {s.form for s in of_old if _fits(s, meta, keyed=keyed)}
-        forms = {s.form for s in of_new}
-        if not fitting or len(forms) != 1 or forms <= fitting or _may_be_another(of_old, of_new, was, now):
-            continue
-        new = of_new[0]
-        types = [type_of(text, after) for text in new.types]
-        target = None
-        if keyed and new.mode in ("", "keyed"):
-            target = keyed_meta(meta, new.kind, types, after, ttl=new.has_ttl)
-        elif not keyed and new.mode != "keyed" and (new.mode or _fits(new, meta, keyed=False)):
-            target = operator_meta(meta, new.mode or meta.kind, types, after)
-        if target is not None:
-            found[meta.name] = target
+    was, now = _Declared(before.source), _Declared(after.source)
+    found: dict[tuple[str, Scope, str], StateMetaInfo] = {}
+    for operator in operators:
+        operator_id = operator.state.operator_id
+        for _, meta in operator.listed_keyed.values():
+            if meta.kind != "timers" and (target := _declared_meta(meta, was, now, after, keyed=True)) is not None:
+                found[operator_id, "keyed", meta.name] = target
+        for meta in operator.listed_elements.values():
+            if (target := _declared_meta(meta, was, now, after, keyed=False)) is not None:
+                found[operator_id, "operator", meta.name] = target
     return found
 
 
-@lru_cache(maxsize=2)
-def _declared_by(source: ClassSource) -> _Declared:
-    return _Declared(source)
+def _declared_meta(
+    meta: StateMetaInfo, was: _Declared, now: _Declared, after: TypeContext, *, keyed: bool
+) -> StateMetaInfo | None:
+    """Return a state as the code of the new job declares it, ``None`` if it declares the same, or does not tell."""
+    of_old, of_new = was.named(meta.name), now.named(meta.name)
+    fitting = {s.form for s in of_old if _fits(s, meta, keyed=keyed)}
+    forms = {s.form for s in of_new}
+    if not fitting or len(forms) != 1 or forms <= fitting or _may_be_another(of_old, of_new, was, now):
+        return None
+    new = of_new[0]
+    types = [type_of(text, after) for text in new.types]
+    if keyed:
+        # A method that sets a time to live may do so for any state.
+        has_helpers = any(side.ttl_helpers(states) is not None for side, states in ((was, of_old), (now, of_new)))
+        says_ttl = all(has_ttl == _has_ttl(meta) for *_, has_ttl in fitting)
+        if has_helpers or not says_ttl or new.mode not in ("", "keyed"):
+            return None
+        return keyed_meta(meta, new.kind, types, after, ttl=new.has_ttl)
+    if new.mode == "keyed" or not (new.mode or _fits(new, meta, keyed=False)):
+        return None
+    return operator_meta(meta, new.mode or meta.kind, types, after)
+
+
+def _scope(*, keyed: bool) -> Scope:
+    return "keyed" if keyed else "operator"
+
+
+def _has_ttl(meta: StateMetaInfo) -> bool:
+    return any(isinstance(p, TtlSerializer) for p in all_parts(meta.value))
 
 
 def check_declared_states(restore: Restore, pair: Pair, *, keyed: bool) -> Iterator[Result]:
@@ -174,11 +194,7 @@ def check_fields(restore: Restore, pair: Pair) -> Iterator[Result]:
 def check_times_to_live(restore: Restore, pair: Pair) -> Iterator[Result]:
     """K7: Flink compares the time stamps of values with the time to live of the new job."""
     classes = restore.job.classes
-    states = [
-        n
-        for n, (_, m) in pair.old.listed_keyed.items()
-        if any(isinstance(p, TtlSerializer) for p in all_parts(m.value))
-    ]
+    states = [n for n, (_, m) in pair.old.listed_keyed.items() if _has_ttl(m)]
     if not states or classes is None or classes.old.source is None or classes.new.source is None:
         return
     before, after = (ttl_calls(s.flink_calls()) for s in (classes.old.source, classes.new.source))
@@ -251,11 +267,11 @@ def _check(
         yield _computed_types(pair, meta, keyed=keyed)
     if of_old is not None:
         yield from _other_function(pair, meta, of_old, fitting)
-    has_ttl = any(isinstance(p, TtlSerializer) for p in all_parts(meta.value))
+    has_ttl = _has_ttl(meta)
     if keyed and all(s.has_ttl != has_ttl for s in fitting):
         switched = switch_ttl(may_switch=restore.job.ttl_may_switch, on=not has_ttl)
         if of_old is not None and any(s.has_ttl == has_ttl for s in of_old):
-            yield StateFound(rule="K6", operator=old, verdict=verdict_of(meta.name, switched))
+            yield StateFound(rule="K6", operator=old, scope="keyed", verdict=verdict_of(meta.name, switched))
         else:
             yield is_unknown("K6", f"{switched.reason} So the code of the new job declares it.", _ASK, old)
     elif keyed and before is not None and before.ttl_helpers(of_old or []) != after.ttl_helpers(of_new):
@@ -336,9 +352,11 @@ def _other_types(
         remedy = migration_remedy("Write a copy of the snapshot with the new type.")
         warning = CheckWarning(kind="later", message=text, remedy=remedy)
         later = Resolution.because(Level.AS_IS, text, remedy, warning)
-        yield StateFound(rule=rule, operator=pair.old, verdict=verdict_of(meta.name, later))
+        yield StateFound(rule=rule, operator=pair.old, scope=_scope(keyed=keyed), verdict=verdict_of(meta.name, later))
     elif resolution.level == Level.INCOMPATIBLE:
-        yield StateFound(rule=rule, operator=pair.old, verdict=verdict_of(meta.name, resolution))
+        yield StateFound(
+            rule=rule, operator=pair.old, scope=_scope(keyed=keyed), verdict=verdict_of(meta.name, resolution)
+        )
     else:
         for warning in resolution.warnings:
             yield may_change(rule, f"{meta.name}: {warning.message}", warning.remedy, pair.old)
@@ -389,7 +407,12 @@ def _otherwise(pair: Pair, meta: StateMetaInfo, declared: DeclaredState, *, is_k
         text = f"{meta.name} is {scopes[0]} in the snapshot, and the code of the new job declares it as {scopes[1]}: the old values are not used."
         return loses("K8", text, None, pair.old)
     rule = "K3" if keyed else "E3" if "broadcast" in (kind, meta.kind) else "E2"
-    return StateFound(rule=rule, operator=pair.old, verdict=verdict_of(meta.name, another_kind(meta.kind, kind)))
+    return StateFound(
+        rule=rule,
+        operator=pair.old,
+        scope=_scope(keyed=keyed),
+        verdict=verdict_of(meta.name, another_kind(meta.kind, kind)),
+    )
 
 
 def _fits(declared: DeclaredState, meta: StateMetaInfo, *, keyed: bool) -> bool:

@@ -30,6 +30,7 @@ from statetool.serializers.kryo.serializer import KryoSerializer
 from statetool.serializers.typeutils.pojo import PojoSerializer
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.operator import OperatorInventory
+from statetool.snapshot.state_tables import Scope
 from statetool.sql_plans.aggregates import changed_key, changed_rows, changed_view, unnamed_rows, unplanned_view
 
 #: Backend assumed for checks: RocksDB migrates less than the heap backend. The release does not matter.
@@ -53,7 +54,7 @@ class StateMigration:
 
     uid: str
     state: str
-    scope: Literal["keyed", "operator"]
+    scope: Scope
     before: str
     after: str
     conversion: TypeConversion
@@ -275,8 +276,8 @@ def _needs(state: StateMigration, step: Step) -> Literal["nothing", "acceptance"
     return "acceptance" if step in state.unaccepted else "nothing"
 
 
-#: States that the code of the new job declares otherwise than its snapshot has them, by operator id and name.
-_Declared: TypeAlias = "Mapping[tuple[str, str], StateMetaInfo]"
+#: States that the code of the new job declares otherwise than its snapshot has them, by operator id, scope and name.
+_Declared: TypeAlias = "Mapping[tuple[str, Scope, str], StateMetaInfo]"
 
 
 def plan_migration(
@@ -306,7 +307,7 @@ def plan_migration(
         if successor is None:
             continue
         of_both = [
-            (scope, before, declared.get((operator.state.operator_id, before.name), after))
+            (scope, before, declared.get((operator.state.operator_id, scope, before.name), after))
             for scope, before, after in _state_pairs(operator, successor)
         ]
         refused += _refusal(operator, successor, of_both)
@@ -314,7 +315,7 @@ def plan_migration(
     return MigrationPlan(states=tuple(states), metadata_version=new.metadata.version, refused=tuple(refused))
 
 
-_StatePair: TypeAlias = tuple[Literal["keyed", "operator"], StateMetaInfo, StateMetaInfo]
+_StatePair: TypeAlias = tuple[Scope, StateMetaInfo, StateMetaInfo]
 
 
 def _state_pairs(old: OperatorInventory, new: OperatorInventory) -> Iterator[_StatePair]:
@@ -351,7 +352,7 @@ def _migrations(
         yield migration_of(old.label, scope, conversion)
 
 
-def migration_of(uid: str, scope: Literal["keyed", "operator"], conversion: TypeConversion) -> StateMigration:
+def migration_of(uid: str, scope: Scope, conversion: TypeConversion) -> StateMigration:
     """Derive the steps of a state's conversion from its types and the user's choices."""
     before, after = conversion.old, conversion.meta
     compiler = conversion.compiler()

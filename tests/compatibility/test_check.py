@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import pyarrow as pa
 import pytest
@@ -17,6 +17,7 @@ from statetool.compatibility.rules.serializers import resolve
 from statetool.compatibility.verdicts import Level
 from statetool.errors import OptionError
 from statetool.io.cursor import Cursor
+from statetool.migration.plan import plan_migration
 from statetool.serializers.table import snapshot_reader
 from statetool.types.declared import ClassDeclaration, TypeContext, class_of_fields
 from tests.support.corpora.archives import HERE, unpack
@@ -645,3 +646,22 @@ def test_the_command_says_what_to_do_and_exits_with_1(tmp_path: Path) -> None:
     assert "The job does not restore." in done.stderr
     assert CliRunner().invoke(cli, ["check", old.path]).exit_code == 2
     assert CliRunner().invoke(cli, ["check", old.path, "--flink", "2.3"]).exit_code == 0
+
+
+def test_a_keyed_state_and_an_operator_state_of_one_name_have_their_own_verdicts(tmp_path: Path) -> None:
+    table = pa.table({"id": [1, 2], "x": [3, 4]})
+    listed = st.bootstrap_list_state("x", pa.table({"value": [7, 8]}), type="BIGINT")
+
+    def write(side: str, kind: str) -> st.Savepoint:
+        keyed = st.bootstrap_keyed_state(table, key="id", states={"x": st.value(kind)})
+        writer = st.SavepointWriter.new().with_operator("op", keyed, listed, parallelism=1)
+        return writer.write(str(tmp_path / side), flink_version="2.3")
+
+    old, new = write("old", "BIGINT"), write("new", "INT")
+    (operator,) = st.check(old, new).operators
+    assert sorted((s.name, s.verdict) for s in operator.states) == [("x", "fully"), ("x", "not")]
+    (before,), (after,) = (s.inventory.operators.values() for s in (old, new))
+    place: tuple[str, Literal["keyed"], str] = (before.state.operator_id, "keyed", "x")
+    plan = plan_migration(old.inventory, old.inventory, declared={place: after.keyed_states["x"][1]})
+    assert [(s.state, s.scope) for s in plan.states] == [("x", "keyed")]
+    assert plan.refused == ()

@@ -11,7 +11,10 @@ from typing import Final
 import pytest
 
 import statetool as st
+from statetool.api.write.upgrade import plan_upgrade
 from statetool.compatibility.verdicts import Check
+from statetool.java.classes.jar_classes import JarClasses
+from statetool.types.flink_calls import declared_states
 from tests.support.checks.restore_steps import found, snapshot_of
 from tests.support.compile import make_jar
 from tests.support.corpora.archives import unpack
@@ -34,7 +37,7 @@ TRAPS: Final = (
     ("TrapHelperKind", "StateSame", "unknown"),
     ("TrapDescriptorClass", "StateSame", "not"),
     ("TrapBase", "StateSame", "unknown"),
-    ("TrapHint", "StateSame", "unknown"),
+    ("TrapHint", "StateSame", "not"),
     ("TrapTypeOf", "StateSame", "not"),
     ("TrapTtlHelper", "StateSame", "unknown"),
     ("TrapOtherKeys", "StateSame", "fully"),
@@ -42,6 +45,9 @@ TRAPS: Final = (
     ("TrapUnnamed", "FlightFieldAdded", "unknown"),
     ("TrapInherited", "FlightFieldAdded", "unknown"),
     ("TrapTwoMains", "StateSame", "fully"),
+    ("TrapNamedAsFlinks", "StateSame", "unknown"),
+    ("TrapMapOfMethod", "StateMapKey", "unknown"),
+    ("TrapOwnType", "StateSame", "unknown"),
 )
 
 
@@ -56,7 +62,7 @@ def jars(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for side in job_pairs.SIDES:
         folder = compiled(min(DEFAULT_VERSIONS), job_pairs.sources(work, side, ("jobs", "traps")))
         files = {p.relative_to(folder).as_posix(): p.read_bytes() for p in sorted(folder.rglob("*.class"))}
-        for trap in (*(trap for trap, _, _ in TRAPS), "TrapAsyncType"):
+        for trap in (*(trap for trap, _, _ in TRAPS), "TrapAsyncType", "TrapTtlOfHelper", "ComputedTypes"):
             make_jar(work / f"{trap}-{side}.jar", job_pairs.closure(f"jobs/{trap}.class", files))
     return work
 
@@ -89,3 +95,34 @@ def test_elements_of_an_asynchronous_function_have_another_type(connector_cases:
     old, new = ((jars / f"TrapAsyncType-{side}.jar",) for side in job_pairs.SIDES)
     assert ("W9", "unknown") in found(st.check(path, flink_version="1.20", jars=old, other_jars=new))
     assert "W9" not in {rule for rule, _ in found(st.check(path, flink_version="1.20", jars=old, other_jars=old))}
+
+
+def test_no_type_is_left_out_that_the_job_computes(jars: Path) -> None:
+    states = list(declared_states(JarClasses([jars / "ComputedTypes-old.jar"]).flink_calls()))
+    known = {s.name: s.types for s in states if s.place.endswith(".known")}
+    assert known == {
+        "null": ("Types.INT",),
+        "variable": ("Types.STRING", "Types.LONG"),
+        "hint": ("Types.STRING", "TypeHint<java.lang.Integer>"),
+    }
+    computed = [s for s in states if s.place.endswith(".computed")]
+    assert len(computed) == 10
+    assert [s for s in computed if s.name is not None and not s.is_computed] == []
+    assert {s.name for s in computed} == {
+        "method",
+        "map",
+        "own",
+        "own serializer",
+        "cast",
+        "constant",
+        None,
+    }
+
+
+@pytest.mark.parametrize("pair", ["StateTtlOff", "StateSame"])
+def test_an_upgrade_by_code_does_not_guess_a_time_to_live(snapshots: Path, jars: Path, pair: str) -> None:
+    path = snapshots / "old" / pair / "1.20"
+    old = st.load(str(path), uids=job_pairs.load(path).inventory.given_uids, jars=(jars / "TrapTtlOfHelper-old.jar",))
+    new = (jars / "TrapTtlOfHelper-new.jar",)
+    plan = plan_upgrade(old, other_jars=new, flink_version="1.20", backend="heap")
+    assert [s.state for s in plan.states] == []

@@ -252,5 +252,40 @@ def test_databases_of_many_files_restore(
         snapshot = Path(answer["checkpoint"])
 
 
+@pytest.mark.since(2, 0)
+def test_an_operator_with_timers_alone_restores_in_forst(flink: FlinkMachine, tmp_path: Path) -> None:
+    """All timers are raw keyed state, and no subtask has a database, as in savepoints of Flink."""
+    keys, moments = list(range(50)), [1000 + i for i in range(50)]
+    table = pa.table({"key": keys, "v": keys})
+    timers = pa.table({"key": keys, "timestamp": moments, "domain": ["event"] * 50})
+    state = statetool.bootstrap_keyed_state(table, timers=timers)
+    writer = statetool.SavepointWriter.new().with_operator("op", state, parallelism=2)
+    writer.write(str(tmp_path / "base"), flink_version=flink.version)
+    target = tmp_path / "native"
+    statetool.drop(str(tmp_path / "base"), str(tmp_path / "only"), states={"op": ["v"]})
+    statetool.convert(str(tmp_path / "only"), str(target), format="native", backend="forst")
+    subtasks = [s for o in statetool.load(str(target)).inventory.operators.values() for s in o.state.subtasks]
+    assert [s.managed_keyed for s in subtasks] == [None, None]
+    expected = {
+        "op": {
+            "operator_id": operator_id_for_uid("op"),
+            "max_parallelism": 128,
+            "keyed_state": {
+                "states": {},
+                "event_time_timers": timers_of(keys, moments),
+                "processing_time_timers": [],
+            },
+        }
+    }
+    requests = judge.requests_for(target, expected)
+    snapshot = target
+    for parallelism in (2, 3):
+        answer = judge.restore(
+            flink, snapshot, requests, backend="forst", parallelism=parallelism, checkpoint=True, config=_CHECKPOINTS
+        )
+        assert judge.differences(answer, expected) == []
+        snapshot = Path(answer["checkpoint"])
+
+
 def timers_of(keys: list[int], moments: list[int]) -> list[dict[str, object]]:
     return [{"key": k, "namespace": None, "timestamp": t} for k, t in zip(keys, moments, strict=True)]

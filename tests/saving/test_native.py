@@ -196,3 +196,22 @@ def test_a_name_that_rocksdb_gives_to_no_state_is_refused(tmp_path: Path) -> Non
     with pytest.raises(UnsupportedError, match="cannot use for a column family") as refused:
         statetool.convert(base, str(tmp_path / "native"), format="native", backend="rocksdb")
     assert refused.value.where.state == "default"
+
+
+@pytest.mark.parametrize("backend", ["rocksdb", "forst"])
+def test_an_operator_with_timers_alone_has_no_database_if_they_are_raw(
+    tmp_path: Path, backend: Literal["rocksdb", "forst"]
+) -> None:
+    table = pa.table({"id": [1, 2], "v": [3, 4]})
+    timers = pa.table({"id": [1, 2], "timestamp": [5, 6]})
+    state = statetool.bootstrap_keyed_state(table, key="id", timers=timers)
+    writer = statetool.SavepointWriter.new().with_operator("op", state, parallelism=2)
+    writer.write(str(tmp_path / "base"), flink_version="2.3")
+    only, native = str(tmp_path / "only"), str(tmp_path / "native")
+    statetool.drop(str(tmp_path / "base"), only, states={"op": ["v"]})
+    statetool.convert(only, native, format="native", backend=backend)
+    (operator,) = statetool.load(native).inventory.operators.values()
+    handles = [(s.managed_keyed is None, s.raw_keyed is None) for s in operator.state.subtasks]
+    assert handles == [(backend == "forst", backend == "rocksdb")] * 2
+    assert content_of(native) == content_of(only)
+    assert [p for p in statetool.verify(native, deep=True).problems if p.severity == "error"] == []

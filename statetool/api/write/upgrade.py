@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from statetool.compatibility.verdicts import Cause, Check
     from statetool.formats.state_meta import StateMetaInfo
     from statetool.migration.plan import MigrationPlan
+    from statetool.snapshot.state_tables import Scope
 
 
 #: Steps of a restore that no copy of the snapshot changes: the check after the upgrade says what they leave open.
@@ -91,17 +92,15 @@ def _plan(
     return plan_migration(base, new, api, declared={} if new_job is not None else _declared_metas(base, new))
 
 
-def _declared_metas(base: Inventory, new: Inventory) -> dict[tuple[str, str], StateMetaInfo]:
-    """Return the states that the code of the new job declares otherwise, by operator id and name."""
+def _declared_metas(base: Inventory, new: Inventory) -> dict[tuple[str, Scope, str], StateMetaInfo]:
+    """Return the states that the code of the new job declares otherwise, by operator id, scope and name."""
     from statetool.compatibility.declared_states import declared_metas
     from statetool.compatibility.window_forms import CONTENTS, contents_meta
 
-    found: dict[tuple[str, str], StateMetaInfo] = {}
+    found = declared_metas(base.operators.values(), base.types, new.types)
     for operator in base.operators.values():
-        operator_id = operator.state.operator_id
-        found |= {(operator_id, n): m for n, m in declared_metas(operator, base.types, new.types).items()}
         if (contents := contents_meta(operator, base.types, new.types)) is not None:
-            found[operator_id, CONTENTS] = contents
+            found[operator.state.operator_id, "keyed", CONTENTS] = contents
     return found
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import click
 
 import statetool
 from statetool.api.write.verbs import rewrite as verbs
+from statetool.api.write.verbs.base import EQUALS_IN_UID
 from statetool.cli.group import Command, CommandGroup
 from statetool.cli.options import OUTPUT, WRITE, CommonOptions, common_options, pairs, resolve_path
 from statetool.cli.output import echo_err
@@ -23,13 +24,9 @@ if TYPE_CHECKING:
     from statetool.saving.verbs.rescale import RescaleRow
 
 
-#: The first equals sign ends the name.
-_EQUALS: Final = "pass the operator id of an operator whose uid contains an equals sign (run: statetool ls PATH)"
-
-
 def _numbers(arguments: tuple[str, ...], option: str) -> dict[str, int]:
     numbers = {}
-    for name, number in pairs(arguments, f"{option} UID=N", _EQUALS).items():
+    for name, number in pairs(arguments, f"{option} UID=N", EQUALS_IN_UID).items():
         try:
             numbers[name] = int(number)
         except ValueError:

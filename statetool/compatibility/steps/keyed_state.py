@@ -103,7 +103,10 @@ def keyed_results(
         states = None if new is None or _is_keyed_no_more(old, new) else new.keyed_states
         for verdict in keyed_verdicts(old.keyed_states, states, job, of_states, ran, old.label):
             yield StateFound(
-                rule="K4", operator=old, verdict=_in_forst(verdict, old.keyed_states[verdict.name][1], job)
+                rule="K4",
+                operator=old,
+                scope="keyed",
+                verdict=_in_forst(verdict, old.keyed_states[verdict.name][1], job),
             )
     except UNREAD as error:
         yield Found(

@@ -46,7 +46,7 @@ def element_results(
     try:
         states = None if new is None else new.operator_states
         for verdict in element_verdicts(old.operator_states, states, job, hidden, ran or {}, old.label):
-            yield StateFound(rule="E4", operator=old, verdict=verdict)
+            yield StateFound(rule="E4", operator=old, scope="operator", verdict=verdict)
     except UNREAD as error:
         yield Found(
             rule="S3",

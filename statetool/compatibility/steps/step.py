@@ -15,6 +15,7 @@ from statetool.compatibility.step_verdicts import Assumption, Kind, StepFinding
 from statetool.compatibility.verdicts import Cause, CheckWarning, Level, Remedy, Resolution, StateVerdict
 from statetool.errors import NO_FINDING, UNREAD, StatetoolError, sentence
 from statetool.snapshot.operator import OperatorInventory
+from statetool.snapshot.state_tables import Scope
 
 if TYPE_CHECKING:
     from statetool.compatibility.restore import Pair, Restore
@@ -35,10 +36,11 @@ class Found:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateFound:
-    """The verdict on one state of an operator."""
+    """The verdict on one state of an operator, which may have a keyed state and an operator state of the same name."""
 
     rule: str
     operator: OperatorInventory
+    scope: Scope
     verdict: StateVerdict
 
     def kinds(self) -> Iterator[tuple[Kind, str, str]]:

@@ -115,7 +115,7 @@ def _declared(restore: Restore, pair: Pair) -> Iterator[Result]:
     changed = changed or "its calls are the same, and a function has other types"
     if resolution is not None and resolution.level == Level.INCOMPATIBLE:
         if all(c.remedy is not None and c.remedy.migrates for c in resolution.causes):
-            yield StateFound(rule="W4", operator=pair.old, verdict=verdict_of(CONTENTS, resolution))
+            yield StateFound(rule="W4", operator=pair.old, scope="keyed", verdict=verdict_of(CONTENTS, resolution))
         else:  # The windows themselves or the keys changed, so timers, too.
             yield Found(rule="W4", resolution=resolution.inside(CONTENTS), operator=pair.old)
     elif resolution is not None and resolution.level == Level.AS_IS:

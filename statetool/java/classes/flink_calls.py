@@ -28,6 +28,7 @@ from statetool.types.type_names import basic_type
 _FLINK: Final = "org.apache.flink."
 #: Loads of variables, of fields of an object, and of elements of an array.
 _LOADS: Final = (*range(Opcode.ILOAD, Opcode.ISTORE), Opcode.GETFIELD)
+_VARIABLES: Final = range(Opcode.ILOAD, Opcode.IALOAD)
 _STORES: Final = range(Opcode.ISTORE, Opcode.POP)
 _POPS: Final = (Opcode.POP, Opcode.POP2)
 _JUMPS: Final = (
@@ -55,7 +56,7 @@ _BUILDS: Final = ("org.apache.flink.streaming.api.datastream.", "org.apache.flin
 _STREAMS: Final = "Lorg/apache/flink/streaming/api/"
 _STATES: Final = "Lorg/apache/flink/api/common/state/"
 _STATE_CLASSES: Final = "org.apache.flink.api.common.state."
-_OF_RECEIVER: Final = ("createSerializer", "getTypeInfo")
+_OF_HINT: Final = "getTypeInfo"
 #: Types in static final fields, by class and field.
 _Constants = dict[str, dict[str, str]]
 _HINT: Final = "org.apache.flink.api.common.typeinfo.TypeHint"
@@ -100,8 +101,11 @@ def _calls_of(class_path: ClassPath, cls: ClassFile, method: Member, constants: 
     place = f"{cls.name}.{method.name}"
     #: The name of the state that was declared last is ``named``.
     branches, named = False, ""
+    #: How many arguments the last instruction pushed, ``None`` if that is not known.
+    last: int | None = None
     for operation, operands in instructions(method.code):
         branches = branches or operation in _JUMPS
+        before_it, last = last, _pushes(operation, last)
         if operation == Opcode.NEW:
             outer.append((cls.constants.class_name(operands.u2()), pushed))
             pushed = []
@@ -118,15 +122,10 @@ def _calls_of(class_path: ClassPath, cls: ClassFile, method: Member, constants: 
                 _, before = outer.pop()
                 if not is_flink and (code := _key_hash(class_path, called.owner)):
                     yield FlinkCall(called.owner, called.name, (code,), place, use="keys")
-                if not is_flink:
-                    hint = _hint(class_path, called.owner)
-                    pushed = [*before, hint] if hint else [*before, _named(class_path, called.owner), *pushed]
-                else:
-                    made = f"{_simple(called.owner)}({', '.join(pushed)})"
-                    pushed = [*before, made] if called.owner.endswith(_TYPES) else before
+                made = _constructed(class_path, called.owner, pushed)
+                pushed, last = [*before, *made], len(made)
             elif is_flink and operation == Opcode.INVOKESTATIC and called.descriptor.endswith(_GIVES_TYPE):
-                count = _count(called)
-                kept, arguments = pushed[: len(pushed) - count], pushed[len(pushed) - count :]
+                kept, arguments = _split(pushed, _count(called))
                 yield FlinkCall(called.owner, called.name, tuple(arguments), place, branches)
                 branches = False
                 pushed = [*kept, f"{_simple(called.owner)}.{called.name}({', '.join(arguments)})"]
@@ -134,11 +133,12 @@ def _calls_of(class_path: ClassPath, cls: ClassFile, method: Member, constants: 
                 # A constructor of a subclass begins with that of its superclass.
                 is_super = called.name == "<init>" and method.name == "<init>" and called.owner == cls.superclass
                 yield FlinkCall(called.owner, called.name, tuple(pushed[is_super:]), place, branches, _count(called))
-                pushed, branches = _type_of_receiver(called, pushed), False
+                is_within = bool(outer) and outer[-1][0].startswith(_FLINK)
+                pushed, branches = _type_of_receiver(called, pushed, before_it) or [COMPUTED] * is_within, False
             elif operation == Opcode.INVOKESTATIC and called.owner.startswith("java."):
                 pushed.append(f"{_simple(called.owner)}.{called.name}")
-            else:
-                pushed = _type_of_receiver(called, pushed) or [*pushed, COMPUTED]
+            elif called.name != _OF_HINT or pushed[-1:] != [_hint(class_path, called.owner)]:
+                pushed = [*pushed, COMPUTED]
         elif operation == Opcode.ANEWARRAY:
             pushed[-1:] = [_ARRAY]  # instead of its length
         elif operation == Opcode.AASTORE and _store(pushed):
@@ -155,6 +155,14 @@ def _calls_of(class_path: ClassPath, cls: ClassFile, method: Member, constants: 
             pushed.append(argument)
 
 
+def _constructed(class_path: ClassPath, name: str, arguments: list[str]) -> list[str]:
+    """Return what a constructor pushes: a type of Flink, an object of the job and its arguments, nothing for other objects of Flink."""
+    if name.startswith(_FLINK):
+        return [f"{_simple(name)}({', '.join(arguments)})"] if name.endswith(_TYPES) else []
+    hint = _hint(class_path, name)
+    return [hint] if hint else [_named(class_path, name), *arguments]
+
+
 def _stored(field: MemberReference, named: str, pushed: list[str], place: str) -> Iterator[FlinkCall]:
     """Yield the state, or the type, that code stores in a field."""
     if named and _STATES in field.descriptor:
@@ -168,10 +176,33 @@ def _kept_type(owner: str, name: str, pushed: list[str], place: str) -> Iterator
         yield FlinkCall(owner, name, (pushed[-1],), place, use="types")
 
 
-def _type_of_receiver(called: MemberReference, pushed: list[str]) -> list[str]:
-    """Return what is pushed up to the type for which a call returns the serializer or the type of a hint; empty for other calls."""
-    typed = [at for at, text in enumerate(pushed) if _names_type(text)] if called.name in _OF_RECEIVER else []
-    return pushed[: typed[-1] + 1] if typed else []
+def _type_of_receiver(called: MemberReference, pushed: list[str], last: int | None) -> list[str]:
+    """Return what is pushed up to the type for which Flink returns the serializer or the type of a hint; empty for other calls.
+
+    Parameters
+    ----------
+    last
+        How many arguments the instruction before the call pushed.
+    """
+    if called.name == _OF_HINT and called.owner == _HINT:
+        last = 0
+    elif called.name != "createSerializer" or not called.owner.endswith(_TYPES) or last is None:
+        return []
+    found = pushed[: len(pushed) - last]
+    return found if found and _names_type(found[-1]) else []
+
+
+def _pushes(operation: int, last: int | None) -> int | None:
+    """Return how many arguments an instruction pushes, ``None`` unless it is a null or a variable. Casts push what was pushed before."""
+    if operation == Opcode.CHECKCAST:
+        return last
+    return 0 if operation == Opcode.ACONST_NULL else 1 if operation in _VARIABLES else None
+
+
+def _split(pushed: list[str], count: int) -> tuple[list[str], list[str]]:
+    """Return what is pushed before the arguments of a call, and the arguments. Those that calls of Flink hide are computed."""
+    at = max(0, len(pushed) - count)
+    return pushed[:at], [COMPUTED] * (count - len(pushed)) + pushed[at:]
 
 
 def _count(called: MemberReference) -> int:
@@ -306,8 +337,13 @@ def _key_hash(class_path: ClassPath, name: str) -> str:
 
 
 def _named(class_path: ClassPath, name: str) -> str:
-    """Return the name of a class of the job: without its package, unless another class has that name, too."""
-    return name if _simple(name) in class_path.homonyms else _simple(name)
+    """Return the name of a class of the job: without its package, unless another class has that name, too.
+
+    A type or serializer of the job is computed: its code decides which one it is.
+    """
+    shown = name if _simple(name) in class_path.homonyms else _simple(name)
+    is_type = any(n.startswith(_FLINK) and n.endswith(_TYPES) for n in class_path.supertypes(name))
+    return f"{COMPUTED}{shown}" if is_type else shown
 
 
 def _simple(name: str) -> str:

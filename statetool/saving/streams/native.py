@@ -67,7 +67,7 @@ class NativeForm:
         staging: Staging,
         inline_bytes: int,
     ) -> NewStream:
-        """Write the database of one subtask by a function that appends its key groups.
+        """Write the database of one subtask by a function that appends its key groups. Like Flink, it writes none for raw timers alone.
 
         Parameters
         ----------
@@ -83,6 +83,12 @@ class NativeForm:
 
         timers = {i: m for i, m in enumerate(header.states) if self.raw_timers and m.kind == "timers"}
         states = {i: m for i, m in enumerate(header.states) if i not in timers}
+        if timers and not states:
+            with StreamOutput(staging, "timers", inline_bytes=inline_bytes) as raw:
+                writer = RawTimerWriter(raw.write, groups, timers)
+                fill(_GroupsToWriter(writer, prefix))
+                writer.finish()
+            return NewStream(subtask=subtask, handle=None, files=raw.files, raw=_raw_handle(groups, writer, raw))
         families = {state: family for family, state in enumerate(states)}
         names = [family_name(meta.name) for meta in states.values()]
         with (
@@ -96,30 +102,24 @@ class NativeForm:
         with StreamOutput(staging, "keyed-meta", inline_bytes=inline_bytes) as meta:
             meta.write(write_keyed_header(replace(header, states=tuple(states.values()))))
         handle = IncrementalHandle(
-            tag=DATABASE_TAG,
-            checkpoint_id=self.checkpoint_id,
-            backend_id=str(uuid.uuid4()),
-            start=groups.start,
-            count=len(groups),
-            meta=meta.handle(),
-            shared=(),
+            tag=DATABASE_TAG, checkpoint_id=self.checkpoint_id, backend_id=str(uuid.uuid4()), start=groups.start,
+            count=len(groups), meta=meta.handle(), shared=(),
             private=tuple((name, out.handle()) for name, out in outputs.items()),
-            checkpointed_size=sum(out.size_bytes for out in (meta, *outputs.values())),
-            handle_id=str(uuid.uuid4()),
-        )
-        raw_handle = KeyGroupsHandle(
-            tag=KEY_GROUPS_TAG,
-            start=groups.start,
-            offsets=tuple(writer.offsets),
-            stream=raw.handle(),
-            handle_id=str(uuid.uuid4()),
-        )
+            checkpointed_size=sum(out.size_bytes for out in (meta, *outputs.values())), handle_id=str(uuid.uuid4()),
+        )  # fmt: skip
         return NewStream(
             subtask=subtask,
             handle=handle,
             files=tuple(file for out in (meta, raw, *outputs.values()) for file in out.files),
-            raw=raw_handle if timers else None,
+            raw=_raw_handle(groups, writer, raw) if timers else None,
         )
+
+
+def _raw_handle(groups: range, writer: RawTimerWriter, out: StreamOutput) -> KeyGroupsHandle:
+    return KeyGroupsHandle(
+        tag=KEY_GROUPS_TAG, start=groups.start, offsets=tuple(writer.offsets), stream=out.handle(),
+        handle_id=str(uuid.uuid4()),
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +139,7 @@ class HeapForm:
         """Write the stream of one subtask, as :meth:`NativeForm.write`."""
         with StreamOutput(staging, "keyed", inline_bytes=inline_bytes) as out:
             writer = HeapGroupWriter(out.write, header, groups)
-            fill(_GroupsToHeap(writer, prefix))
+            fill(_GroupsToWriter(writer, prefix))
             writer.finish()
         handle = KeyGroupsHandle(
             tag=KEY_GROUPS_TAG, start=groups.start, offsets=tuple(writer.offsets), stream=out.handle(),
@@ -148,10 +148,10 @@ class HeapForm:
         return NewStream(subtask=subtask, handle=handle, files=out.files)
 
 
-class _GroupsToHeap:
-    """A :class:`GroupWriter` of the entries of key groups in the layout of the heap backend."""
+class _GroupsToWriter:
+    """A :class:`GroupWriter` of the entries of key groups in the layout of the heap backend, or of raw timers."""
 
-    def __init__(self, writer: HeapGroupWriter, prefix: int) -> None:
+    def __init__(self, writer: HeapGroupWriter | RawTimerWriter, prefix: int) -> None:
         self._writer, self._prefix = writer, prefix
 
     def add_groups(self, run: PackedRun) -> None:

@@ -47,12 +47,14 @@ class NewStream:
 
     Attributes
     ----------
+    handle
+        ``None`` if the subtask has raw keyed state only.
     raw
         Raw keyed state of the subtask, if it is written too.
     """
 
     subtask: int
-    handle: KeyGroupsHandle | IncrementalHandle | OperatorStreamHandle
+    handle: KeyGroupsHandle | IncrementalHandle | OperatorStreamHandle | None
     files: tuple[StagedFile, ...]
     raw: KeyGroupsHandle | None = None
 

@@ -1,4 +1,4 @@
-"""What parameters of verbs share.
+"""Shared parameters of verbs.
 
 Each verb, a function and a command that write a changed copy of a snapshot, is a class in this package. ``python -m tools.verbs`` writes the
 signatures and docstrings of the functions from them, and :mod:`statetool.cli.verb` makes the options of the commands.
@@ -45,6 +45,8 @@ BACKEND: Final = described(
     "The backend that restores a native savepoint. A job of RocksDB must keep its timers in it, as is the default.",
     "State backend that restores a native savepoint.",
 )
+#: Hint for ``UID=VALUE``, in which the first equals sign ends the uid.
+EQUALS_IN_UID: Final = "pass the operator id of an operator whose uid contains an equals sign (run: statetool ls PATH)"
 ON_PLAN: Final = described("Called with the plan before anything is written.")
 
 

@@ -1,8 +1,11 @@
 package jobs;
 
+import org.apache.flink.api.common.ExecutionConfig;
 import org.apache.flink.api.common.functions.*;
 import org.apache.flink.api.common.state.*;
 import org.apache.flink.api.common.typeinfo.*;
+import org.apache.flink.api.common.typeutils.TypeSerializer;
+import org.apache.flink.api.common.typeutils.base.*;
 import org.apache.flink.streaming.api.datastream.*;
 import org.apache.flink.streaming.api.windowing.assigners.*;
 import org.apache.flink.streaming.api.windowing.windows.*;
@@ -352,5 +355,122 @@ final class TrapAsyncType extends Job {
         return AsyncDataStream.orderedWait(events, new Ask<String>(), 1, java.util.concurrent.TimeUnit.HOURS).uid("ask"); // old
         DataStream<Integer> events = lines.map(line -> number(line)).returns(Types.INT).uid("parse"); // new
         return AsyncDataStream.orderedWait(events, new Ask<Integer>(), 1, java.util.concurrent.TimeUnit.HOURS).uid("ask"); // new
+    }
+}
+
+/** A method of the job sets the time to live, and the type changes. */
+final class TrapTtlOfHelper extends Job {
+    static class Sums extends RichFlatMapFunction<String, String> {
+        static <T> ValueStateDescriptor<T> withTtl(ValueStateDescriptor<T> state) {
+            state.enableTimeToLive(StateTtlConfig.newBuilder(java.time.Duration.ofDays(9)).build());
+            return state;
+        }
+        public void flatMap(String line, Collector<String> out) {}
+        public void open(OpenContext context) throws Exception {
+            getRuntimeContext().getState(withTtl(new ValueStateDescriptor<>("sum", Types.INT))); // old
+            getRuntimeContext().getState(withTtl(new ValueStateDescriptor<>("sum", Types.LONG))); // new
+        }
+    }
+    public DataStream<?> build(DataStream<String> lines) {
+        return keyed(lines).flatMap(new Sums()).uid("sums");
+    }
+}
+
+/** Types that methods and types of the job make. */
+final class OwnTypes {
+    static TypeInformation<?> getTypeInfo(TypeInformation<?> of) {
+        return of; // old
+        return Types.LONG; // new
+    }
+    static TypeInformation<Integer> getTypeInfo() {
+        return Types.INT; // old
+        return (TypeInformation) Types.LONG; // new
+    }
+
+    static class Own<T> extends TypeInformation<T> {
+        private final TypeInformation<T> of;
+        Own(TypeInformation<T> of) { this.of = of; }
+        public boolean isBasicType() { return false; }
+        public boolean isTupleType() { return false; }
+        public int getArity() { return 1; }
+        public int getTotalFields() { return 1; }
+        public Class<T> getTypeClass() { return of.getTypeClass(); }
+        public boolean isKeyType() { return true; }
+        public TypeSerializer<T> createSerializer(ExecutionConfig config) {
+            return (TypeSerializer) IntSerializer.INSTANCE; // old
+            return (TypeSerializer) LongSerializer.INSTANCE; // new
+        }
+        public String toString() { return "own"; }
+        public boolean equals(Object other) { return other == this; }
+        public int hashCode() { return 1; }
+        public boolean canEqual(Object other) { return true; }
+    }
+}
+
+/** A method of the job is named after one of Flink's. */
+final class TrapNamedAsFlinks extends Job {
+    static class Sums extends RichFlatMapFunction<String, String> {
+        public void flatMap(String line, Collector<String> out) {}
+        public void open(OpenContext context) throws Exception {
+            getRuntimeContext().getState(new ValueStateDescriptor<>("sum", OwnTypes.getTypeInfo(Types.INT)));
+        }
+    }
+    public DataStream<?> build(DataStream<String> lines) {
+        return keyed(lines).flatMap(new Sums()).uid("sums");
+    }
+}
+
+/** The types of a map, one of them from a method of the job. */
+final class TrapMapOfMethod extends Job {
+    static class Sums extends RichFlatMapFunction<String, String> {
+        public void flatMap(String line, Collector<String> out) {}
+        public void open(OpenContext context) throws Exception {
+            getRuntimeContext().getMapState(new MapStateDescriptor<>("sum", Types.STRING, OwnTypes.getTypeInfo()));
+        }
+    }
+    public DataStream<?> build(DataStream<String> lines) {
+        return keyed(lines).flatMap(new Sums()).uid("sums");
+    }
+}
+
+/** A type of the job makes the serializer. */
+final class TrapOwnType extends Job {
+    static class Sums extends RichFlatMapFunction<String, String> {
+        public void flatMap(String line, Collector<String> out) {}
+        public void open(OpenContext context) throws Exception {
+            getRuntimeContext().getState(new ValueStateDescriptor<>("sum", new OwnTypes.Own<>(Types.INT).createSerializer((ExecutionConfig) null)));
+        }
+    }
+    public DataStream<?> build(DataStream<String> lines) {
+        return keyed(lines).flatMap(new Sums()).uid("sums");
+    }
+}
+
+/** States whose types the job computes by methods of Flink, or of the job with such names. */
+final class ComputedTypes {
+    static final TypeHint<Integer> HINT = new TypeHint<Integer>() {};
+    static final TypeInformation<?> OF_HINT = Types.LIST(HINT.getTypeInfo());
+
+    static Object[] computed(TypeInformation<Integer> given, TypeHint<String> hint) {
+        return new Object[] {
+            new ValueStateDescriptor<>("method", OwnTypes.getTypeInfo(Types.INT)),
+            new MapStateDescriptor<>("map", Types.STRING, OwnTypes.getTypeInfo()),
+            new ValueStateDescriptor<>("own", new OwnTypes.Own<>(Types.INT)),
+            new ValueStateDescriptor<>("own serializer", new OwnTypes.Own<>(Types.INT).createSerializer((ExecutionConfig) null)),
+            new ValueStateDescriptor<>("cast", ((TypeInformation<Integer>) new OwnTypes.Own<>(Types.INT)).createSerializer((ExecutionConfig) null)),
+            new MapStateDescriptor<>("given", Types.STRING.createSerializer((ExecutionConfig) null), given.createSerializer((ExecutionConfig) null)),
+            new MapStateDescriptor<>("config", Types.STRING.createSerializer((ExecutionConfig) null), given.createSerializer(new ExecutionConfig())),
+            new ValueStateDescriptor<>("hidden", hint.getTypeInfo(), "none"),
+            new ValueStateDescriptor<>("constant", OF_HINT),
+            new ValueStateDescriptor<>("part", Types.MAP(Types.STRING, hint.getTypeInfo())),
+        };
+    }
+
+    static Object[] known(ExecutionConfig config) {
+        return new Object[] {
+            new ValueStateDescriptor<>("null", Types.INT.createSerializer((ExecutionConfig) null)),
+            new MapStateDescriptor<>("variable", Types.STRING.createSerializer(config), Types.LONG.createSerializer(new ExecutionConfig())),
+            new MapStateDescriptor<>("hint", Types.STRING, new TypeHint<Integer>() {}.getTypeInfo()),
+        };
     }
 }
