@@ -6,13 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from statetool.errors import warn
 from statetool.formats.metadata.handles import streams_of
 from statetool.saving.composition import KeyedForm, OperatorChange
-from statetool.saving.plan_checks import writes_raw_timers
 from statetool.snapshot.inventory import Inventory
-from statetool.snapshot.operator import OperatorInventory
-from statetool.types.operators import OperatorRecord, describe_operators
+from statetool.types.operators import OperatorRecord
 
 if TYPE_CHECKING:
     from statetool.saving.streams.conversion import StateConversion
@@ -29,28 +26,10 @@ class ConvertRow(OperatorRecord):
 
 @dataclass(frozen=True, slots=True)
 class ConvertPlan:
-    """All operators, and the changes of the rewritten ones.
-
-    Attributes
-    ----------
-    timers_assumed
-        Operators whose timers are written into databases, and were not read from one: the job may keep its timers on the heap.
-    """
+    """All operators, and the changes of the rewritten ones."""
 
     operators: tuple[ConvertRow, ...]
     changes: Mapping[str, OperatorChange]
-    timers_assumed: tuple[str, ...] = ()
-
-    def warn(self) -> None:
-        """Warn of ``timers_assumed``; for functions that users call."""
-        if self.timers_assumed:
-            verb = "has" if len(self.timers_assumed) == 1 else "have"
-            warn(
-                f"{describe_operators(self.timers_assumed)} {verb} timers: a job that keeps timers on the heap"
-                " (state.backend.rocksdb.timer-service.factory: HEAP) does not find them in a native savepoint of RocksDB. If this job"
-                " does, use the canonical format",
-                stacklevel=3,
-            )
 
 
 def plan_convert(
@@ -68,7 +47,6 @@ def plan_convert(
         The form of keyed state. All databases are written again.
     """
     rows, changes = [], {}
-    timers_assumed = []
     for operator in inventory.operators.values():
         state = operator.state
         handles = [s.managed_keyed for s in state.subtasks if s.managed_keyed is not None]
@@ -81,8 +59,6 @@ def plan_convert(
             changes[state.operator_id] = OperatorChange(form=form, conversions=converted)
         elif operator.elements.are_unflushed:
             changes[state.operator_id] = OperatorChange()
-        if form == "rocksdb" and not writes_raw_timers(form, operator) and _assumes_timers(operator):
-            timers_assumed.append(operator.label)
         rows.append(
             ConvertRow(
                 operator=operator.label,
@@ -91,11 +67,4 @@ def plan_convert(
                 size_bytes=sum(p.size_bytes for h in handles for p in streams_of(h)),
             )
         )
-    return ConvertPlan(tuple(rows), changes, tuple(timers_assumed))
-
-
-def _assumes_timers(operator: OperatorInventory) -> bool:
-    """Return True if an operator has timers, and they do not come from a database."""
-    return any(meta.kind == "timers" for _, meta in operator.keyed_states.values()) and any(
-        stored.owned_database() is None for stored in operator.keyed.managed
-    )
+    return ConvertPlan(tuple(rows), changes)
