@@ -49,7 +49,11 @@ def with_origin(task: StreamWriteTask | None, source: SourceOperator, change: Op
         return task
     label = f"keyed-{origin_of(source, change.conversions)}"
     named = replace(task, streams=replace(task.streams, label=label))
-    if change.earlier is None or not all(c.keeps_entries for c in change.conversions.values()):
+    if (
+        change.earlier is None
+        or task.streams.native is not None
+        or not all(c.keeps_entries for c in change.conversions.values())
+    ):
         return named
     return _reuse_earlier(named, change.earlier)
 

@@ -156,6 +156,11 @@ class OperatorChange:
     filter: EntryFilter | None = None
     earlier: EarlierMigration | None = None
 
+    @property
+    def is_native(self) -> bool:
+        """Whether keyed state is written in the native form of a backend."""
+        return self.form not in (None, "canonical")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Composition:
@@ -179,6 +184,8 @@ class Composition:
         Whether to reference files of the base in place instead of copying them.
     inline_bytes
         Streams with fewer bytes are stored in the metadata.
+    form
+        A native form is that of all keyed state. In the canonical form, only changed state is written, and other state keeps its own form.
     """
 
     base: Inventory | None = None
@@ -189,6 +196,7 @@ class Composition:
     max_parallelism: int = 128
     reference: bool = False
     inline_bytes: int = INLINE_BYTES
+    form: KeyedForm = "canonical"
 
     def __post_init__(self) -> None:
         if self.checkpoint_id is not None:

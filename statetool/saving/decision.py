@@ -39,8 +39,7 @@ class Decision:
         Raw keyed state contains nothing else (``check_moves``, ``check_added``).
         """
         leaves = needs_move(self.old, self.layout.max_parallelism, self.layout.parallelism)
-        is_native = self.change.form not in (None, "canonical")
-        rewrites = is_native and bool(self.operator.keyed.raw_timer_states)
+        rewrites = self.change.is_native and bool(self.operator.keyed.raw_timer_states)
         return leaves or rewrites or bool(self.change.added) or _filters_raw(self.operator, self.change)
 
     @cached_property

@@ -147,10 +147,7 @@ class KeyedPlan:
         header = self._with_added(operator, header)
         if not self.tables and not (header is not None and header.states):
             return None
-        form = layout.change.form
-        is_native = form is not None and form != "canonical"
-        if header is not None and form is not None and is_native:
-            check_native(form, header, operator, layout.label)
+        if header is not None and layout.change.is_native:
             header = replace(header, compressed=False)
         task = keyed_job(
             layout.label,
@@ -162,13 +159,7 @@ class KeyedPlan:
             formula_of=formula_of,
             types=layout.types,
         )
-        if is_native:
-            assert isinstance(task.streams, KeyedStreams)
-            native: NativeForm | HeapForm = HeapForm()
-            if form != "heap":
-                raw_timers = writes_raw_timers(form, operator)
-                native = NativeForm(checkpoint_id=layout.checkpoint_id, raw_timers=raw_timers)
-            task = replace(task, streams=replace(task.streams, native=native))
+        task = self._in_form(task, operator)
         if header is None:
             return task
         new_ids = {m.name: i for i, m in enumerate(header.states)}
@@ -186,6 +177,26 @@ class KeyedPlan:
         if own and layout.change.filter is not None and layout.change.filter.added:
             kept.append(AddedEntries(added=layout.change.filter.added, ids=ids))
         return replace(task, kept=tuple(kept))
+
+    def _in_form(self, task: StreamWriteTask, operator: OperatorInventory | None) -> StreamWriteTask:
+        """Return the task with the native form of the change, if it has one.
+
+        Raises
+        ------
+        UnsupportedError
+            The form cannot hold a state.
+        """
+        form, streams = self.layout.change.form, task.streams
+        if form is None or form == "canonical":
+            return task
+        assert isinstance(streams, KeyedStreams)
+        check_native(form, streams.parsed, operator, self.layout.label)
+        native: NativeForm | HeapForm = HeapForm()
+        if form != "heap":
+            added = (a.source.operator for a in self.layout.change.added)
+            raw_timers = writes_raw_timers(form, () if operator is None else (operator, *added))
+            native = NativeForm(checkpoint_id=self.layout.checkpoint_id, raw_timers=raw_timers)
+        return replace(task, streams=replace(streams, native=native))
 
     def _entries(
         self,

@@ -56,6 +56,8 @@ def plan_composition(
     for name, requested in composition.changes.items():
         try:
             change = replace(requested, bootstraps=tuple(for_release(b, release) for b in requested.bootstraps))
+            if composition.form != "canonical":
+                change = replace(change, form=composition.form)
             tables = [(b, runner.describe(b)) for b in change.bootstraps]
             old = _find(remaining, name)
             for added in change.added:
@@ -83,11 +85,14 @@ def plan_composition(
     unchanged = {o.operator_id: o for o in remaining if o.operator_id not in changed}
     if composition.base is not None:
         for operator in composition.base.operators.values():
-            # Flink cannot restore them as they are stored.
-            if operator.state.operator_id in unchanged and operator.elements.are_unflushed and _can_rewrite(operator):
+            if operator.state.operator_id not in unchanged:
+                continue
+            form = None if composition.form == "canonical" or not operator.keyed.managed else composition.form
+            # Flink cannot restore unflushed lists as they are stored.
+            if form is not None or (operator.elements.are_unflushed and _can_rewrite(operator)):
                 old = unchanged.pop(operator.state.operator_id)
                 source = SourceOperator(composition.base, operator)
-                planned.append(_plan_change(operator.label, old, OperatorChange(), [], composition, source))
+                planned.append(_plan_change(operator.label, old, OperatorChange(form=form), [], composition, source))
     return list(unchanged.values()), planned
 
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from statetool.errors import OptionError, StatetoolError, UnknownNameError, UnsupportedError, suggest
+from statetool.errors import OptionError, StatetoolError, UnknownNameError, UnsupportedError, suggest, warn
 from statetool.formats.backends.column_families import family_name
 from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.metadata import OperatorState, SnapshotMetadata
 from statetool.formats.state_meta import KEY_VALUE_V2, StateMetaInfo
 from statetool.java.hashing.formulas import HashFormula
 from statetool.java.hashing.prove import KeyProof, prove_hashes
-from statetool.saving.composition import KeyedForm, OperatorChange
+from statetool.saving.composition import Composition, KeyedForm, OperatorChange
+from statetool.saving.uids import find_operator
 from statetool.snapshot.operator import OperatorInventory
+from statetool.types.operators import describe_operators
 
 
 def check_change(operator: OperatorInventory, old: OperatorState, change: OperatorChange) -> None:
@@ -132,7 +134,7 @@ def check_native(form: KeyedForm, header: KeyedHeader, operator: OperatorInvento
     if (
         operator is not None
         and operator.keyed.own_raw_subtasks
-        and (has_raw_timers or writes_raw_timers(form, operator))
+        and (has_raw_timers or writes_raw_timers(form, [operator]))
     ):
         raise UnsupportedError(
             f"raw keyed state of subtask {operator.keyed.own_raw_subtasks[0]} without timers, where a native savepoint has timers",
@@ -167,13 +169,43 @@ def _check_ends(header: KeyedHeader, meta: StateMetaInfo, label: str) -> None:
             ).at(operator=label, state=meta.name)
 
 
-def writes_raw_timers(form: KeyedForm | None, operator: OperatorInventory | None) -> bool:
-    """Return True if a native form of an operator has its timers in raw keyed state.
+def writes_raw_timers(form: KeyedForm | None, operators: Collection[OperatorInventory]) -> bool:
+    """Return True if a native form has the timers of an operator in raw keyed state; ``operators`` are those whose timers it gets.
 
     A job finds raw timers wherever it keeps its timers, and timers of a database only if it keeps them there: asynchronous operators of ForSt
     never do, and nothing shows which operators will be asynchronous.
     """
-    return form == "forst" or (form == "rocksdb" and operator is not None and bool(operator.keyed.raw_timer_states))
+    return form == "forst" or (form == "rocksdb" and any(o.keyed.raw_timer_states for o in operators))
+
+
+def warn_of_assumed_timers(composition: Composition, *, stacklevel: int) -> None:
+    """Warn of operators whose timers are written into databases, and were not read from one: the job may keep its timers on the heap.
+
+    ``stacklevel`` counts from the caller.
+    """
+    if composition.form != "rocksdb":
+        return
+    base = () if composition.base is None else tuple(composition.base.operators.values())
+    removed = {find_operator([o.state for o in base], name).operator_id for name in composition.removed}
+    sources = [o for o in base if o.state.operator_id not in removed]
+    sources += [graft.operator for graft in composition.grafts]
+    found: list[str] = [o.label for o in sources if not writes_raw_timers(composition.form, [o]) and _assumes_timers(o)]
+    for uid, change in composition.changes.items():
+        found += [uid for b in change.bootstraps if getattr(b, "timers", None) is not None and uid not in found]
+    if found:
+        warn(
+            f"{describe_operators(found)} {'has' if len(found) == 1 else 'have'} timers: a job that keeps timers on the heap"
+            " (state.backend.rocksdb.timer-service.factory: HEAP) does not find them in a native savepoint of RocksDB. If this job"
+            " does, use the canonical format",
+            stacklevel=stacklevel + 1,
+        )
+
+
+def _assumes_timers(operator: OperatorInventory) -> bool:
+    """Return True if an operator has timers, and they do not come from a database."""
+    return any(meta.kind == "timers" for _, meta in operator.keyed_states.values()) and any(
+        stored.owned_database() is None for stored in operator.keyed.managed
+    )
 
 
 def prove_moves(operator: OperatorInventory, max_parallelism: int, declared: HashFormula) -> KeyProof:

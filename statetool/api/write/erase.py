@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from statetool.api.savepoint import Savepoint
-from statetool.api.write.options import WriteOptions
+from statetool.api.write.options import KeyedWriteOptions, WriteOptions
 from statetool.api.write.verbs import erase as verbs
 
 if TYPE_CHECKING:
@@ -164,6 +164,8 @@ def keep(
     allow_missing: bool = False,
     on_plan: Callable[[ErasePlan], object] | None = None,
     allow_empty: bool = False,
+    format: Literal["canonical", "native"] = "canonical",
+    backend: Literal["rocksdb", "forst", "heap"] | None = None,
     dry_run: bool = False,
     take_over: bool = False,
     checkpoint_id: int | None = None,
@@ -200,6 +202,10 @@ def keep(
         Called with the plan before anything is written.
     allow_empty
         Leave operators without any key, if they have none of the keys. Otherwise this is an error (:class:`MissingKeyError`).
+    format
+        ``"native"`` writes all keyed state in the files of a backend.
+    backend
+        The backend that restores a native savepoint. A job of RocksDB must keep its timers in it, as is the default.
     dry_run
         Only plan, without writing.
     take_over
@@ -222,7 +228,7 @@ def keep(
     Erasure
         The removed entries, the proof, and the places that may still contain the data.
     """
-    return _write_chosen(verbs.Keep.of(locals()), WriteOptions.of(locals()))
+    return _write_chosen(verbs.Keep.of(locals()), KeyedWriteOptions.of(locals()))
 
 
 def _write_chosen(given: verbs.Erase, options: WriteOptions) -> Erasure:
@@ -262,6 +268,8 @@ def sample(
     key_groups: str | Iterable[int] | None = None,
     seed: int = 0,
     operators: Iterable[str] = (),
+    format: Literal["canonical", "native"] = "canonical",
+    backend: Literal["rocksdb", "forst", "heap"] | None = None,
     dry_run: bool = False,
     take_over: bool = False,
     checkpoint_id: int | None = None,
@@ -288,6 +296,10 @@ def sample(
         Selects one of many samples. Equal seeds select equal keys.
     operators
         Uids or operator ids of the operators to sample, by default all with keyed state. Others stay complete.
+    format
+        ``"native"`` writes all keyed state in the files of a backend.
+    backend
+        The backend that restores a native savepoint. A job of RocksDB must keep its timers in it, as is the default.
     dry_run
         Only plan, without writing.
     take_over
@@ -321,7 +333,7 @@ def sample(
     """
     from statetool.saving.verbs.sample import SampleSize, measure_sample, plan_sample
 
-    options = WriteOptions.of(locals())
+    options = KeyedWriteOptions.of(locals())
     size = SampleSize.of(keys, key_groups)
     inventory = options.open(src, dst)
     plan = plan_sample(inventory, size, list(operators), options.execution.map, seed=seed)

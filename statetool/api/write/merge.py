@@ -8,11 +8,11 @@ from __future__ import annotations
 import contextlib
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from statetool.api.load import inventory_of
 from statetool.api.savepoint import Savepoint
-from statetool.api.write.options import WriteOptions
+from statetool.api.write.options import KeyedWriteOptions
 from statetool.errors import StatetoolError, warn
 from statetool.io import files
 
@@ -31,6 +31,8 @@ def graft(
     max_parallelism: int | None = None,
     hashes: Mapping[str, str] | None = None,
     flink_version: str | None = None,
+    format: Literal["canonical", "native"] = "canonical",
+    backend: Literal["rocksdb", "forst", "heap"] | None = None,
     dry_run: bool = False,
     take_over: bool = False,
     checkpoint_id: int | None = None,
@@ -60,6 +62,10 @@ def graft(
         :mod:`statetool.types.conventions`).
     flink_version
         Flink release that will read the new snapshot. By default one that reads ``src``.
+    format
+        ``"native"`` writes all keyed state in the files of a backend.
+    backend
+        The backend that restores a native savepoint. A job of RocksDB must keep its timers in it, as is the default.
     dry_run
         Only plan, without writing.
     take_over
@@ -98,7 +104,7 @@ def graft(
     """
     from statetool.saving.verbs.merge import plan_graft
 
-    options = WriteOptions.of(locals())
+    options = KeyedWriteOptions.of(locals())
     inventory, others = options.open(src, dst), options.open(other, dst)
     names = operators if isinstance(operators, Mapping) else dict.fromkeys(operators)
     plan = plan_graft(inventory, others, names, max_parallelism=max_parallelism, hashes=hashes)
@@ -115,6 +121,8 @@ def merge(
     max_parallelism: int | None = None,
     hashes: Mapping[str, str] | None = None,
     flink_version: str | None = None,
+    format: Literal["canonical", "native"] = "canonical",
+    backend: Literal["rocksdb", "forst", "heap"] | None = None,
     dry_run: bool = False,
     take_over: bool = False,
     checkpoint_id: int | None = None,
@@ -140,6 +148,10 @@ def merge(
         :mod:`statetool.types.conventions`).
     flink_version
         Flink release that will read the new snapshot. By default one that reads ``first``.
+    format
+        ``"native"`` writes all keyed state in the files of a backend.
+    backend
+        The backend that restores a native savepoint. A job of RocksDB must keep its timers in it, as is the default.
     dry_run
         Only plan, without writing.
     take_over
@@ -177,7 +189,7 @@ def merge(
     """
     from statetool.saving.verbs.merge import plan_merge
 
-    options = WriteOptions.of(locals())
+    options = KeyedWriteOptions.of(locals())
     inventory, other = options.open(first, dst), options.open(second, dst)
     plan = plan_merge(inventory, other, max_parallelism=max_parallelism, hashes=hashes)
     plan.warn()
@@ -192,6 +204,8 @@ def split(
     operators: Iterable[str],
     *,
     both: Iterable[str] = (),
+    format: Literal["canonical", "native"] = "canonical",
+    backend: Literal["rocksdb", "forst", "heap"] | None = None,
     dry_run: bool = False,
     take_over: bool = False,
     checkpoint_id: int | None = None,
@@ -215,6 +229,10 @@ def split(
         Operators of the second job, by uid or operator id. All others belong to the first.
     both
         Operators that both jobs get.
+    format
+        ``"native"`` writes all keyed state in the files of a backend.
+    backend
+        The backend that restores a native savepoint. A job of RocksDB must keep its timers in it, as is the default.
     dry_run
         Only plan, without writing.
     take_over
@@ -249,7 +267,7 @@ def split(
     from statetool.saving.overlap import check_different
     from statetool.saving.verbs.merge import plan_split
 
-    options = WriteOptions.of(locals())
+    options = KeyedWriteOptions.of(locals())
     inventory = inventory_of(src, options.uids, options.rebase)
     check_different(first, second)
     for target in (first, second):
@@ -305,6 +323,8 @@ def move_state(
     states: Mapping[str, str | None] | Iterable[str],
     *,
     hashes: Mapping[str, str] | None = None,
+    format: Literal["canonical", "native"] = "canonical",
+    backend: Literal["rocksdb", "forst", "heap"] | None = None,
     dry_run: bool = False,
     take_over: bool = False,
     checkpoint_id: int | None = None,
@@ -330,6 +350,10 @@ def move_state(
     hashes
         ``{Java class: "Objects.hash(a, b)"}`` if keys that move to other key groups do not prove their ``hashCode()`` (words:
         :mod:`statetool.types.conventions`).
+    format
+        ``"native"`` writes all keyed state in the files of a backend.
+    backend
+        The backend that restores a native savepoint. A job of RocksDB must keep its timers in it, as is the default.
     dry_run
         Only plan, without writing.
     take_over
@@ -363,7 +387,7 @@ def move_state(
     """
     from statetool.saving.verbs.merge import plan_move_state
 
-    options = WriteOptions.of(locals())
+    options = KeyedWriteOptions.of(locals())
     inventory = options.open(src, dst)
     names = states if isinstance(states, Mapping) else dict.fromkeys(states)
     plan = plan_move_state(inventory, source, target, names, hashes=hashes)

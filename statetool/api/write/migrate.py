@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from statetool.api.load import inventory_of
 from statetool.api.savepoint import Savepoint
-from statetool.api.write.options import WriteOptions
+from statetool.api.write.options import KeyedWriteOptions, WriteOptions
 from statetool.api.write.verbs import migrate as verbs
 from statetool.errors import FormatError, OptionError, TargetExistsError
 from statetool.types.options import whole_number
@@ -114,6 +114,8 @@ def migrate(
     last_access_ms: int | None = None,
     fills: Mapping[str, Any] | None = None,
     flink_version: str | None = None,
+    format: Literal["canonical", "native"] = "canonical",
+    backend: Literal["rocksdb", "forst", "heap"] | None = None,
     on_plan: Callable[[MigrationPlan], object] | None = None,
     on_staged: Callable[[], object] | None = None,
     dry_run: bool = False,
@@ -151,6 +153,10 @@ def migrate(
         Values of added fields, as in JSON: ``{"orders.totals.value.count": 0}``.
     flink_version
         Flink release that will read it. Defaults to the metadata version of the new job.
+    format
+        ``"native"`` writes all keyed state in the files of a backend.
+    backend
+        The backend that restores a native savepoint. A job of RocksDB must keep its timers in it, as is the default.
     on_plan
         Called with the plan before anything is written.
     on_staged
@@ -187,7 +193,7 @@ def migrate(
     EncodeError
         The new type cannot hold a value exactly. The error names the value's key.
     """
-    options = WriteOptions.of(locals())
+    options = KeyedWriteOptions.of(locals())
     base = options.open(src, dst)
     migration = _prepare(base, options, dst, verbs.MigrationChoices.of(locals()))
     if on_plan is not None:
@@ -213,6 +219,8 @@ def catch_up(
     last_access_ms: int | None = None,
     fills: Mapping[str, Any] | None = None,
     flink_version: str | None = None,
+    format: Literal["canonical", "native"] = "canonical",
+    backend: Literal["rocksdb", "forst", "heap"] | None = None,
     on_plan: Callable[[MigrationPlan], object] | None = None,
     on_staged: Callable[[], object] | None = None,
     dry_run: bool = False,
@@ -253,6 +261,10 @@ def catch_up(
         Values of added fields, as in JSON: ``{"orders.totals.value.count": 0}``.
     flink_version
         Flink release that will read it. Defaults to the metadata version of the new job.
+    format
+        ``"native"`` writes all keyed state in the files of a backend.
+    backend
+        The backend that restores a native savepoint. A job of RocksDB must keep its timers in it, as is the default.
     on_plan
         Called with the plan before anything is written.
     on_staged
@@ -294,7 +306,7 @@ def catch_up(
     """
     from statetool.saving.catch_up import plan_catch_up
 
-    options = WriteOptions.of(locals())
+    options = KeyedWriteOptions.of(locals())
     base, first, done = (options.open(snapshot, dst) for snapshot in (after, before, migrated))
     migration = _prepare(base, options, dst, verbs.MigrationChoices.of(locals()))
     if on_plan is not None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from statetool.api.execution import Execution
     from statetool.api.savepoint import Savepoint
+    from statetool.saving.composition import KeyedForm
     from statetool.snapshot.inventory import Inventory
 
 
@@ -143,12 +144,34 @@ class WriteOptions(CopyOptions):
         """
         from statetool.saving.compose import rehearse_composition, write_composition
         from statetool.saving.composition import Composition
+        from statetool.saving.plan_checks import warn_of_assumed_timers
         from statetool.saving.versions import parse_release
 
         planned = Composition(base=base, checkpoint_id=self.checkpoint_id, **composition)
+        warn_of_assumed_timers(planned, stacklevel=4)
         release = parse_release(flink_version, default=base.metadata.version)
         runner = self.execution.runner()
         if self.dry_run:
             rehearse_composition(planned, dst, release, runner, take_over=self.take_over)
         else:
             write_composition(planned, dst, release, runner, take_over=self.take_over, prove=prove)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyedWriteOptions(WriteOptions):
+    """Options of functions that write keyed state in the canonical format, or in the native one of a backend."""
+
+    format: str = "canonical"
+    backend: str | None = None
+
+    def __post_init__(self) -> None:
+        self._form()  # a form that does not exist is refused before anything is read
+
+    def _form(self) -> KeyedForm:
+        from statetool.saving.composition import parse_form
+
+        return parse_form(self.format, self.backend)
+
+    def write(self, base: Inventory, dst: str, **more: Any) -> None:
+        """Write a changed copy in the chosen form; parameters as for :meth:`WriteOptions.write`."""
+        WriteOptions.write(self, base, dst, form=self._form(), **more)

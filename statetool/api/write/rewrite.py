@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from statetool.api.execution import Execution
 from statetool.api.savepoint import Savepoint
-from statetool.api.write.options import WriteOptions
+from statetool.api.write.options import KeyedWriteOptions, WriteOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,6 +31,8 @@ def rescale(
     *,
     parallelism: int | Mapping[str, int] | None = None,
     hashes: Mapping[str, str] | None = None,
+    format: Literal["canonical", "native"] = "canonical",
+    backend: Literal["rocksdb", "forst", "heap"] | None = None,
     on_plan: Callable[[RescalePlan], object] | None = None,
     dry_run: bool = False,
     take_over: bool = False,
@@ -57,6 +59,10 @@ def rescale(
     hashes
         ``{Java class: "Objects.hash(a, b)"}`` if keys that move to other key groups do not prove their ``hashCode()`` (words:
         :mod:`statetool.types.conventions`).
+    format
+        ``"native"`` writes all keyed state in the files of a backend.
+    backend
+        The backend that restores a native savepoint. A job of RocksDB must keep its timers in it, as is the default.
     on_plan
         Called with the plan before anything is written.
     dry_run
@@ -97,7 +103,7 @@ def rescale(
     """
     from statetool.saving.verbs.rescale import plan_rescale
 
-    options = WriteOptions.of(locals())
+    options = KeyedWriteOptions.of(locals())
     inventory = options.open(src, dst)
     plan = plan_rescale(inventory, max_parallelism, parallelism=parallelism, hashes=hashes)
     if on_plan is not None:
@@ -141,7 +147,7 @@ def convert(
         default, states stay what they are. For ``"v2"``, write a native savepoint of ForSt: no backend restores it from a canonical one by
         default.
     format
-        ``"native"`` writes the files of a backend.
+        ``"native"`` writes all keyed state in the files of a backend.
     backend
         The backend that restores a native savepoint. A job of RocksDB must keep its timers in it, as is the default.
     dry_run
@@ -178,8 +184,8 @@ def convert(
     from statetool.saving.composition import parse_form
     from statetool.saving.verbs.convert import plan_convert
 
+    options = KeyedWriteOptions.of(locals())
     form = parse_form(format, backend)
-    options = WriteOptions.of(locals())
     inventory = options.open(src, dst)
     conversions: Mapping[str, Mapping[str, StateConversion]] = {}
     if state_api is not None:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from statetool.compatibility.verdicts import Cause, Check
     from statetool.formats.state_meta import StateMetaInfo
     from statetool.migration.plan import MigrationPlan
+    from statetool.saving.composition import KeyedForm
     from statetool.snapshot.state_tables import Scope
 
 
@@ -134,6 +135,7 @@ def upgrade(
     renames: Mapping[str, str] | None = None,
     fills: Mapping[str, Any] | None = None,
     last_access_ms: int | None = None,
+    format: Literal["canonical", "native"] = "canonical",
     on_plan: Callable[[MigrationPlan], object] | None = None,
     dry_run: bool = False,
     take_over: bool = False,
@@ -173,6 +175,8 @@ def upgrade(
         Values of added fields, as in JSON: ``{"orders.totals.value.count": 0}``.
     last_access_ms
         Last access of values that get a time to live, in epoch milliseconds.
+    format
+        ``"native"`` writes all keyed state in the files of a backend.
     on_plan
         Called with the plan before anything is written.
     dry_run
@@ -222,10 +226,10 @@ def upgrade(
     """
     from statetool.analysis.verification.verify import verify_inventory
     from statetool.compatibility.check import check_inventories
-    from statetool.migration.trial import try_conversions
 
     started = restore_options(**start)
     options = WriteOptions.of(locals())
+    form = _form_of(format, backend)
     base = options.open(src, dst)
     if old_classes := classes_of(name_list("jars", jars)):
         base = base.with_types(replace(base.types, source=old_classes))
@@ -236,10 +240,8 @@ def upgrade(
         base, new_job = base.with_names_of(new_job), new_job.with_names_of(base)
     before = check_inventories(base, new_job, flink_version, backend, classes, started)
     plan = _plan(base, new_job, flink_version, classes, backend).renaming(renames or {}).filling(fills or {})
-    if last_access_ms is not None:
-        plan = plan.with_last_access(whole_number("last_access_ms", last_access_ms, least=0))
-    plan = try_conversions(plan.accepting(tuple(accept)), base)
-    plan = replace(plan, refused=tuple(dict.fromkeys((*plan.refused, *_not_mended(before, plan, base.path)))))
+    plan = _try_conversions(plan, base, last_access_ms, accept)
+    plan = replace(plan, refused=tuple(dict.fromkeys((*plan.refused, *_not_mended(before, plan, base.path, form)))))
     if on_plan is not None:
         on_plan(plan)
     done = Upgrade(before=before, plan=plan)
@@ -255,8 +257,27 @@ def upgrade(
         done = replace(done, verification=verification, after=after)
         _check_proof(verification, after)
 
-    options.write(base, dst, flink_version=flink_version or release_of(plan, base), prove=prove, changes=plan.changes)
+    release = flink_version or release_of(plan, base)
+    options.write(base, dst, flink_version=release, prove=prove, changes=plan.changes, form=form)
     return done
+
+
+def _form_of(format: str, backend: str | None) -> KeyedForm:
+    """Return the form of keyed state. The backend is that of the new job, in the canonical format too."""
+    from statetool.saving.composition import parse_form
+
+    return parse_form(format, backend if format == "native" else None)
+
+
+def _try_conversions(
+    plan: MigrationPlan, base: Inventory, last_access_ms: int | None, accept: Iterable[str]
+) -> MigrationPlan:
+    """Return the plan with the choices of the user, and the failures of its conversions."""
+    from statetool.migration.trial import try_conversions
+
+    if last_access_ms is not None:
+        plan = plan.with_last_access(whole_number("last_access_ms", last_access_ms, least=0))
+    return try_conversions(plan.accepting(tuple(accept)), base)
 
 
 def _check_proof(verification: Verification, after: Check) -> None:
@@ -285,15 +306,16 @@ def _way_on(cause: Cause, path: str) -> str:
     return cause.remedy.text if cause.level is Level.UNKNOWN else ""
 
 
-def _not_mended(check: Check, plan: MigrationPlan, path: str) -> Iterator[str]:
+def _not_mended(check: Check, plan: MigrationPlan, path: str, form: KeyedForm) -> Iterator[str]:
     """Yield the reasons of the check that no step of the plan mends."""
     from statetool.compatibility.verdicts import Level
     from statetool.migration.conversion import are_of_both_apis
     from statetool.types.operators import display_name
 
     of_start = {f.text for step in check.steps if step.step in _OF_START for f in step.findings if f.kind != "not"}
-    # The copy is written for the release.
-    of_start |= {f.text for step in check.steps for f in step.findings if f.rule in ("M1", "M2", "M5")}
+    # The copy is written for the release, and its native form for the backend.
+    mended = {"M1", "M2", "M5"} if form == "canonical" else {"M1", "M2", "M5", "V1"}
+    of_start |= {f.text for step in check.steps for f in step.findings if f.rule in mended}
     # Asynchronous state is written as state of the API that the job has.
     converted = {str(s.uid) for s in plan.states if are_of_both_apis(s.conversion.old, s.conversion.meta)}
     of_start |= {f.text for step in check.steps for f in step.findings if f.rule == "V3" and f.operator in converted}

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from statetool.api.savepoint import Savepoint
-from statetool.api.write.options import WriteOptions
+from statetool.api.write.options import KeyedWriteOptions
 from statetool.types.options import whole_number
 
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ def set_values(
     namespace: Any = None,
     new_key: bool = False,
     now_ms: int | None = None,
+    format: Literal["canonical", "native"] = "canonical",
+    backend: Literal["rocksdb", "forst", "heap"] | None = None,
     dry_run: bool = False,
     take_over: bool = False,
     checkpoint_id: int | None = None,
@@ -68,6 +70,10 @@ def set_values(
         Add state of a key, or of a window, that has none.
     now_ms
         Time of the last access of new values with a time to live, by default the current time.
+    format
+        ``"native"`` writes all keyed state in the files of a backend.
+    backend
+        The backend that restores a native savepoint. A job of RocksDB must keep its timers in it, as is the default.
     dry_run
         Only plan, without writing.
     take_over
@@ -101,7 +107,7 @@ def set_values(
     from statetool.saving.verbs.set_values import ValueEdit, plan_set
     from statetool.saving.verbs.value_paths import REMOVED
 
-    options = WriteOptions.of(locals())
+    options = KeyedWriteOptions.of(locals())
     inventory = options.open(src, dst)
     operator = inventory.operator(uid)
     edits = [ValueEdit(path=path, value=value) for path, value in (values or {}).items()]
@@ -138,6 +144,8 @@ def purge(
     processing_timers_before_ms: int | None = None,
     empty: bool = False,
     operators: Iterable[str] = (),
+    format: Literal["canonical", "native"] = "canonical",
+    backend: Literal["rocksdb", "forst", "heap"] | None = None,
     dry_run: bool = False,
     take_over: bool = False,
     checkpoint_id: int | None = None,
@@ -169,6 +177,10 @@ def purge(
         Remove lists without elements, and maps without entries.
     operators
         Uids or operator ids. By default all operators with such states or timers.
+    format
+        ``"native"`` writes all keyed state in the files of a backend.
+    backend
+        The backend that restores a native savepoint. A job of RocksDB must keep its timers in it, as is the default.
     dry_run
         Only plan, without writing.
     take_over
@@ -200,7 +212,7 @@ def purge(
     """
     from statetool.saving.verbs.purge import PurgeRequest, plan_purge
 
-    options = WriteOptions.of(locals())
+    options = KeyedWriteOptions.of(locals())
     request = PurgeRequest(
         ttl_ms={state: whole_number(f"ttl_ms of {state}", ttl, least=1) for state, ttl in (ttl_ms or {}).items()},
         now_ms=_now(now_ms),

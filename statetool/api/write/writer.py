@@ -7,7 +7,7 @@ import tempfile
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from statetool.api.comparison import Comparison
 from statetool.api.execution import Execution
@@ -22,7 +22,8 @@ from statetool.java.declaring.classes import declared_classes
 from statetool.java.declaring.states import StateType
 from statetool.saving.bootstrap.datasets import TableInBatches
 from statetool.saving.compose import check_composition, write_composition
-from statetool.saving.composition import Composition, OperatorChange
+from statetool.saving.composition import Composition, OperatorChange, parse_form
+from statetool.saving.plan_checks import warn_of_assumed_timers
 from statetool.saving.publish import INLINE_BYTES
 from statetool.saving.streams.filters import FilterChain
 from statetool.saving.verbs.key_choice import Allowed, KeyChoice, check_found
@@ -395,6 +396,8 @@ class SavepointWriter:
         reference_files: bool = False,
         inline_bytes: int = INLINE_BYTES,
         take_over: bool = False,
+        format: Literal["canonical", "native"] = "canonical",
+        backend: Literal["rocksdb", "forst", "heap"] | None = None,
     ) -> Savepoint:
         """Write the savepoint and open it.
 
@@ -411,6 +414,8 @@ class SavepointWriter:
             Streams with fewer bytes are stored in ``_metadata``, as with Flink's ``execution.checkpointing.data-inline-threshold``.
         take_over
             Take the target over from another write that may still run, as in :func:`statetool.rescale`.
+        format, backend
+            As in :func:`statetool.rescale`. A native savepoint needs ``flink_version``, 1.15 or later, unless that of the existing one has it.
 
         Raises
         ------
@@ -426,7 +431,9 @@ class SavepointWriter:
         UserWarning
             An operator of a sink commits by checkpoint id, and the savepoint's id is 0 or lower than the ids in its state.
         """
-        composition = replace(self._composition(), reference=reference_files, inline_bytes=inline_bytes)
+        form = parse_form(format, backend)
+        composition = replace(self._composition(), reference=reference_files, inline_bytes=inline_bytes, form=form)
+        warn_of_assumed_timers(composition, stacklevel=2)
         release = self._release(flink_version)
         write_composition(composition, target, release, self._execution().runner(), take_over=take_over)
         return self._open(target)
@@ -456,6 +463,8 @@ class SavepointWriter:
         target: str | None = None,
         flink_version: str | None = None,
         take_over: bool = False,
+        format: Literal["canonical", "native"] = "canonical",
+        backend: Literal["rocksdb", "forst", "heap"] | None = None,
     ) -> Comparison:
         """Return the differences, as :meth:`statetool.Savepoint.diff` does, without writing the savepoint.
 
@@ -465,7 +474,7 @@ class SavepointWriter:
         ----------
         folder
             Parent of this folder; on a cluster, one that all machines can access. Defaults to the system's temporary directory.
-        target, flink_version, take_over
+        target, flink_version, take_over, format, backend
             The arguments of a later :meth:`write`, which are checked as there. Without a target, only the edits are checked.
 
         Raises
@@ -479,7 +488,8 @@ class SavepointWriter:
         try:
             runner = self._execution().runner()
             planned_for, release = target or f"{work}/checked", self._release(flink_version)
-            check_composition(self._composition(), planned_for, release, runner, take_over=take_over)
+            planned = replace(self._composition(), form=parse_form(format, backend))
+            check_composition(planned, planned_for, release, runner, take_over=take_over)
             changed = replace(self, uids={}).write(f"{work}/savepoint", reference_files=True)
             names = [*self.changes, *self.removed]
             comparison = self.base.diff(changed, operators=names or None)

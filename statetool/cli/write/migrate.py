@@ -66,13 +66,15 @@ def transform(options: CommonOptions, given: Transform) -> None:
     if options.checkpoint_id is not None:
         edits = edits.with_checkpoint_id(options.checkpoint_id)
     if options.dry_run:
-        comparison = edits.preview(target=given.dst, take_over=options.take_over)
+        comparison = edits.preview(
+            target=given.dst, take_over=options.take_over, format=given.format, backend=given.backend
+        )
         if options.output.is_json:
             options.output.record(comparison_record(comparison, _MAX_SHOWN))
         show_comparison(comparison, _MAX_SHOWN, options.output.form, command_line("src"))
         is_changed = not comparison.equal
     else:
-        written = edits.write(given.dst, take_over=options.take_over)
+        written = edits.write(given.dst, take_over=options.take_over, format=given.format, backend=given.backend)
         rows = [s for s in written.metadata_rows("states") if s.operator == written[given.uid].name]
         options.output.rows(rows, columns=("operator", "name", "kind", "value_type"))
         is_changed = not _is_equal(savepoint, written, given.uid)

@@ -11,7 +11,6 @@ from statetool.errors import UNREAD, warn
 from statetool.formats.metadata.handles import streams_of
 from statetool.formats.state_meta import KEY_VALUE_V2
 from statetool.saving.composition import KeyedForm, OperatorChange
-from statetool.saving.plan_checks import writes_raw_timers
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.operator import OperatorInventory
 from statetool.types.operators import OperatorRecord, describe_operators
@@ -35,33 +34,22 @@ class ConvertPlan:
 
     Attributes
     ----------
-    timers_assumed
-        Operators whose timers are written into databases, and were not read from one: the job may keep its timers on the heap.
     asynchronous
         Operators with asynchronous state in a canonical savepoint, which no backend restores by default.
     """
 
     operators: tuple[ConvertRow, ...]
     changes: Mapping[str, OperatorChange]
-    timers_assumed: tuple[str, ...] = ()
     asynchronous: tuple[str, ...] = ()
 
     def warn(self) -> None:
-        """Warn of ``timers_assumed`` and ``asynchronous``; for functions that users call."""
+        """Warn of ``asynchronous``; for functions that users call."""
         if self.asynchronous:
             verb = "has" if len(self.asynchronous) == 1 else "have"
             warn(
                 f"{describe_operators(self.asynchronous)} {verb} asynchronous state, and the savepoint is canonical: RocksDB and the heap backend"
                 " refuse such state, and ForSt refuses such savepoints by default. Add --format native --backend forst"
                 " (format='native', backend='forst'), or --state-api v1 (state_api='v1') for the other backends",
-                stacklevel=3,
-            )
-        if self.timers_assumed:
-            verb = "has" if len(self.timers_assumed) == 1 else "have"
-            warn(
-                f"{describe_operators(self.timers_assumed)} {verb} timers: a job that keeps timers on the heap"
-                " (state.backend.rocksdb.timer-service.factory: HEAP) does not find them in a native savepoint of RocksDB. If this job"
-                " does, use the canonical format",
                 stacklevel=3,
             )
 
@@ -81,7 +69,7 @@ def plan_convert(
         The form of keyed state. All databases are written again.
     """
     rows, changes = [], {}
-    timers_assumed, asynchronous = [], []
+    asynchronous = []
     for operator in inventory.operators.values():
         state = operator.state
         handles = [s.managed_keyed for s in state.subtasks if s.managed_keyed is not None]
@@ -94,8 +82,6 @@ def plan_convert(
             changes[state.operator_id] = OperatorChange(form=form, conversions=converted)
         elif operator.elements.are_unflushed:
             changes[state.operator_id] = OperatorChange()
-        if form == "rocksdb" and not writes_raw_timers(form, operator) and _assumes_timers(operator):
-            timers_assumed.append(operator.label)
         if form == "canonical" and _is_asynchronous(operator, converted):
             asynchronous.append(operator.label)
         rows.append(
@@ -106,7 +92,7 @@ def plan_convert(
                 size_bytes=sum(p.size_bytes for h in handles for p in streams_of(h)),
             )
         )
-    return ConvertPlan(tuple(rows), changes, tuple(timers_assumed), tuple(asynchronous))
+    return ConvertPlan(tuple(rows), changes, tuple(asynchronous))
 
 
 def _is_asynchronous(operator: OperatorInventory, converted: Mapping[str, StateConversion]) -> bool:
@@ -116,10 +102,3 @@ def _is_asynchronous(operator: OperatorInventory, converted: Mapping[str, StateC
         after = {name: converted[name].meta if name in converted else meta for name, meta in states.items()}
         return any(meta.backend_type == KEY_VALUE_V2 for meta in after.values())
     return False
-
-
-def _assumes_timers(operator: OperatorInventory) -> bool:
-    """Return True if an operator has timers, and they do not come from a database."""
-    return any(meta.kind == "timers" for _, meta in operator.keyed_states.values()) and any(
-        stored.owned_database() is None for stored in operator.keyed.managed
-    )

@@ -38,7 +38,7 @@ HASHES: Final = described(
     example="for example --hash 'com.acme.Key=record(a, b)'",
 )
 FORMAT: Final = described(
-    '``"native"`` writes the files of a backend.',
+    '``"native"`` writes all keyed state in the files of a backend.',
     "Format of the savepoint. A native one is for one --backend.",
 )
 BACKEND: Final = described(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal
 
-from statetool.api.write.verbs.base import ON_PLAN, CopyVerb, operator_parameter, parameter, positional
+from statetool.api.write.verbs.base import BACKEND, FORMAT, ON_PLAN, CopyVerb, operator_parameter, parameter, positional
 
 if TYPE_CHECKING:
     from statetool.saving.verbs.erase import ErasePlan
@@ -69,6 +69,8 @@ class Keep(Erase):
         "Leave operators without any key.",
         default=False,
     )
+    format: Literal["canonical", "native"] = field(default="canonical", metadata=FORMAT)
+    backend: Literal["rocksdb", "forst", "heap"] | None = field(default=None, metadata=BACKEND)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,3 +101,5 @@ class Sample(CopyVerb):
         "Operator to sample, by uid, name or operator id.  [default: all with keyed state]",
         default=(),
     )
+    format: Literal["canonical", "native"] = field(default="canonical", metadata=FORMAT)
+    backend: Literal["rocksdb", "forst", "heap"] | None = field(default=None, metadata=BACKEND)

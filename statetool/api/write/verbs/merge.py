@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, Literal
 
 from statetool.api.write.verbs.base import (
+    BACKEND,
     DST,
+    FORMAT,
     HASHES,
     SRC,
     CopyVerb,
@@ -49,6 +51,8 @@ class Graft(Verb):
     flink_version: str | None = release_parameter(
         "Flink release that will read the new snapshot. By default one that reads ``src``.", "SRC"
     )
+    format: Literal["canonical", "native"] = field(default="canonical", metadata=FORMAT)
+    backend: Literal["rocksdb", "forst", "heap"] | None = field(default=None, metadata=BACKEND)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +75,8 @@ class Merge(Verb):
     flink_version: str | None = release_parameter(
         "Flink release that will read the new snapshot. By default one that reads ``first``.", "A"
     )
+    format: Literal["canonical", "native"] = field(default="canonical", metadata=FORMAT)
+    backend: Literal["rocksdb", "forst", "heap"] | None = field(default=None, metadata=BACKEND)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +98,8 @@ class Split(Verb):
     both: Iterable[str] = parameter(
         "Operators that both jobs get.", "Operator that both jobs get.", names="operator", default=(), flag="--both UID"
     )
+    format: Literal["canonical", "native"] = field(default="canonical", metadata=FORMAT)
+    backend: Literal["rocksdb", "forst", "heap"] | None = field(default=None, metadata=BACKEND)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,3 +122,5 @@ class MoveState(CopyVerb):
         names="state",
     )
     hashes: Mapping[str, str] | None = field(default=None, metadata=HASHES)
+    format: Literal["canonical", "native"] = field(default="canonical", metadata=FORMAT)
+    backend: Literal["rocksdb", "forst", "heap"] | None = field(default=None, metadata=BACKEND)

@@ -7,7 +7,18 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 from statetool.api.write.options import described
-from statetool.api.write.verbs.base import DST, ON_PLAN, SRC, CopyVerb, Verb, parameter, positional, release_parameter
+from statetool.api.write.verbs.base import (
+    BACKEND,
+    DST,
+    FORMAT,
+    ON_PLAN,
+    SRC,
+    CopyVerb,
+    Verb,
+    parameter,
+    positional,
+    release_parameter,
+)
 
 if TYPE_CHECKING:
     import os
@@ -61,6 +72,8 @@ class MigrationChoices(Verb):
     flink_version: str | None = release_parameter(
         "Flink release that will read it. Defaults to the metadata version of the new job.", "JOB"
     )
+    format: Literal["canonical", "native"] = field(default="canonical", metadata=FORMAT)
+    backend: Literal["rocksdb", "forst", "heap"] | None = field(default=None, metadata=BACKEND)
     on_plan: Callable[[MigrationPlan], object] | None = field(default=None, metadata=ON_PLAN)
     on_staged: Callable[[], object] | None = parameter(
         "Called before the savepoint is published, not in a dry run. Meanwhile ``dst`` opens as the new savepoint in this thread, and in"
@@ -126,4 +139,5 @@ class Upgrade(CopyVerb):
     renames: Mapping[str, str] | None = field(default=None, metadata=_RENAMES)
     fills: Mapping[str, Any] | None = field(default=None, metadata=_FILLS)
     last_access_ms: int | None = field(default=None, metadata=_LAST_ACCESS)
+    format: Literal["canonical", "native"] = field(default="canonical", metadata=FORMAT)
     on_plan: Callable[[MigrationPlan], object] | None = field(default=None, metadata=ON_PLAN)

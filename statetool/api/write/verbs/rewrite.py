@@ -51,6 +51,8 @@ class Rescale(CopyVerb):
         default=None,
     )
     hashes: Mapping[str, str] | None = field(default=None, metadata=HASHES)
+    format: Literal["canonical", "native"] = field(default="canonical", metadata=FORMAT)
+    backend: Literal["rocksdb", "forst", "heap"] | None = field(default=None, metadata=BACKEND)
     on_plan: Callable[[RescalePlan], object] | None = field(default=None, metadata=ON_PLAN)
 
 

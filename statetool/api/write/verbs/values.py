@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from statetool.api.write.verbs.base import CopyVerb, operator_parameter, parameter, positional
+from statetool.api.write.verbs.base import BACKEND, FORMAT, CopyVerb, operator_parameter, parameter, positional
 
 if TYPE_CHECKING:
     from statetool.tables.keys.text import Key
@@ -43,6 +43,8 @@ class Transform(CopyVerb):
         "Go on if no key fulfills the condition.",
         default=False,
     )
+    format: Literal["canonical", "native"] = field(default="canonical", metadata=FORMAT)
+    backend: Literal["rocksdb", "forst", "heap"] | None = field(default=None, metadata=BACKEND)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +105,8 @@ class SetValues(CopyVerb):
     now_ms: int | None = parameter(
         "Time of the last access of new values with a time to live, by default the current time.", default=None
     )
+    format: Literal["canonical", "native"] = field(default="canonical", metadata=FORMAT)
+    backend: Literal["rocksdb", "forst", "heap"] | None = field(default=None, metadata=BACKEND)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,3 +153,5 @@ class Purge(CopyVerb):
         "Operator to purge, by uid, name or operator id.  [default: all]",
         default=(),
     )
+    format: Literal["canonical", "native"] = field(default="canonical", metadata=FORMAT)
+    backend: Literal["rocksdb", "forst", "heap"] | None = field(default=None, metadata=BACKEND)

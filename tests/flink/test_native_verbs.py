@@ -1,0 +1,72 @@
+"""Changed copies written as native savepoints restore in Flink with exactly the expected content, and windows go on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import statetool
+from tests.flink.test_erase import is_one_of, keep_rows
+from tests.support.corpora.kryo_classes import CLASSES
+from tests.support.flink import judge, windows
+from tests.support.flink.corpus_cases import expected_of, metadata_of, own_case, with_max_parallelism
+from tests.support.flink.machine import FlinkMachine
+
+pytestmark = pytest.mark.full
+
+#: Keys that ``keep`` leaves in the operator of timers.
+KEYS: Final = ("timer-3", "timer-4")
+
+
+def rescale(source: statetool.Savepoint, target: str, expected: dict[str, Any], form: dict[str, Any]) -> dict[str, Any]:
+    statetool.rescale(source, target, 300, parallelism=3, **form)
+    return with_max_parallelism(expected, lambda _: 300)
+
+
+def keep(source: statetool.Savepoint, target: str, expected: dict[str, Any], form: dict[str, Any]) -> dict[str, Any]:
+    statetool.keep(source, target, KEYS, operators=["timers"], **form)
+    assert keep_rows(expected, lambda name, key: name != "timers" or is_one_of(key, KEYS)) > 0
+    return expected
+
+
+def transform(
+    source: statetool.Savepoint, target: str, expected: dict[str, Any], form: dict[str, Any]
+) -> dict[str, Any]:
+    def add(table: pa.Table) -> pa.Table:
+        counts = pc.add(table["count"], pa.scalar(1000, pa.int32()))
+        return table.set_column(table.schema.get_field_index("count"), "count", counts)
+
+    source["by-tuple"].transform(add, states=["count"]).write(target, **form)
+    for row in expected["by-tuple"]["keyed_state"]["states"]["count"]["rows"]:
+        row["value"] += 1000
+    return expected
+
+
+@pytest.mark.case("{written}")
+@pytest.mark.parametrize("written", ["rocksdb-canonical", "rocksdb-incremental", "rocksdb-heap-timers"])
+@pytest.mark.parametrize("verb", [rescale, keep, transform])
+@pytest.mark.parametrize("backend", ["rocksdb", "heap", pytest.param("forst", marks=pytest.mark.since(2, 0))])
+def test_a_native_copy_restores(
+    flink: FlinkMachine, corpus: Path, tmp_path: Path, written: str, verb: Callable[..., dict[str, Any]], backend: str
+) -> None:
+    case = own_case(corpus, flink, written)
+    expected = expected_of(case)
+    uids = [name for name, operator in judge.stateful(expected).items() if not operator.get("no_uid")]
+    source = statetool.load(str(metadata_of(case)), declarations=CLASSES, uids=uids)
+    target = tmp_path / "native"
+    expected = verb(source, str(target), expected, {"format": "native", "backend": backend})
+    requests = judge.requests_for(target, expected)
+    restores = "hashmap" if backend == "heap" else backend
+    for parallelism in (2, 3):
+        answer = judge.restore(
+            flink, target, requests, backend=restores, parallelism=parallelism,
+            savepoint=tmp_path / f"again-{parallelism}", format="NATIVE",
+        )  # fmt: skip
+        assert judge.differences(answer, expected) == []
+        assert judge.read_back(Path(answer["savepoint"]), expected, parallelism=parallelism) == []
+    assert windows.wrongly_continued(flink, target, expected, backend=restores) == []
