@@ -206,6 +206,20 @@ def _in_role(
     return Sink(operator=operator, data=data, state=state, candidates=named)
 
 
+def collector_versions(sink: Sink, *, stored: bool) -> tuple[int | None, int | None]:
+    """Return the highest versions of checkpoints and of writers in a committer's state; ``None`` if there are none.
+
+    With ``stored``, the version of an empty list does not count: Flink reads no element by it.
+    """
+    collectors: list[Collector] = []
+    for _, version, raw in _elements(sink.data, COMMITTER_STATE) if COMMITTER_STATE in sink.data.states else ():
+        if version == VERSION:
+            collectors.append(read_global(raw).collector if is_global(raw) else read_collector(raw))
+    checkpoints = (c.checkpoints_version for c in collectors if c.checkpoints or not stored)
+    writers = (c.writers_version for whole in collectors for c in whole.checkpoints if c.writers or not stored)
+    return max(checkpoints, default=None), max(writers, default=None)
+
+
 def unread_pending(sink: Sink) -> Iterator[PendingCommit]:
     """Yield the elements of a sink that no connector can read, as bytes."""
     for subtask, version, raw in sink.state.unread:

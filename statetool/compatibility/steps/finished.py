@@ -10,15 +10,30 @@ from typing import Final, Literal
 
 from statetool.compatibility.job_graph import JobGraph, JobVertex
 from statetool.compatibility.restore import Restore
-from statetool.compatibility.steps.step import Result, Step, guarded, is_unknown, loses, may_change, note, refuses
+from statetool.compatibility.steps.step import (
+    Result,
+    Step,
+    fails_later,
+    guarded,
+    is_unknown,
+    loses,
+    may_change,
+    note,
+    refuses,
+)
 from statetool.compatibility.verdicts import NEW, A, Remedy
+from statetool.connectors.elements import OperatorBytes
 from statetool.connectors.sources import source_of
+from statetool.errors import several
 from statetool.formats.metadata import OperatorState
 from statetool.snapshot.operator import OperatorInventory
 from statetool.types.operators import describe_operators
 
 Finish = Literal["running", "partly finished", "finished"]
 _DRAINED: Final = "Terminate Savepoint"
+#: State of the writer of a sink with a committer, in some patches of these releases.
+_END_OF_INPUT: Final = "end_of_input_state"
+_WITH_END_OF_INPUT: Final = frozenset({"1.19", "1.20", "2.0"})
 
 
 def finish_of(state: OperatorState | None) -> Finish:
@@ -40,6 +55,8 @@ def _is_drained(restore: Restore) -> bool:
 
 def _irrelevant(restore: Restore) -> str:
     if _finished(restore) or _is_drained(restore):
+        return ""
+    if any(_END_OF_INPUT in o.listed_elements for o in restore.old.operators.values()):
         return ""
     return "no task has finished, and the job was not drained"
 
@@ -148,6 +165,31 @@ def _drained(restore: Restore) -> Iterator[Result]:
         yield may_change("F5", text, "Restore an earlier checkpoint, or stop the job without --drain.")
 
 
+def _end_of_input(restore: Restore) -> Iterator[Result]:
+    """F6: a writer of a sink with a committer takes no record if all it restores says that its input has ended (``SinkWriterOperator`` of FLINK-25920)."""
+    for pair in restore.pairs:
+        if _END_OF_INPUT not in pair.old.listed_elements:
+            continue
+        ended: dict[int, bool] = {}
+        for subtask, value in OperatorBytes(pair.old).values(_END_OF_INPUT):
+            ended[subtask] = bool(value) and ended.get(subtask, True)
+        count = sum(ended.values())
+        knows_it = pair.new is not None and restore.has_snapshot and _END_OF_INPUT in pair.new.listed_elements
+        may_know_it = not restore.has_snapshot and (not restore.releases or _WITH_END_OF_INPUT & {*restore.releases})
+        text = f"The input of {several(count, 'subtask')} of the writer had ended ({_END_OF_INPUT})"
+        remedy = Remedy(
+            f"Leave out the state {_END_OF_INPUT}.",
+            ("drop", A, NEW, "--uid", str(pair.old.label), "--state", _END_OF_INPUT),
+        )
+        if count and knows_it:
+            yield fails_later(
+                "F6", f"{text}: the first record fails with Received element after endOfInput.", remedy, pair.old
+            )
+        elif count and may_know_it:
+            text += ": Flink 2.0.0 and some patches of 1.19 and 1.20 fail at the first record with Received element after endOfInput, the others ignore it."
+            yield is_unknown("F6", text, remedy, pair.old)
+
+
 def _bounded_kafka(restore: Restore) -> Iterator[Result]:
     """F7: a bounded KafkaSource that is restored never ends (FLINK-31006)."""
     for pair in restore.pairs:
@@ -162,5 +204,5 @@ STEP: Final = Step(
     title="Finished tasks",
     follows="VertexFinishedStateChecker",
     irrelevant=_irrelevant,
-    checks=(_mixed_chains, _never_runs, _drained, guarded(_bounded_kafka)),
+    checks=(_mixed_chains, _never_runs, _drained, guarded(_end_of_input), guarded(_bounded_kafka)),
 )

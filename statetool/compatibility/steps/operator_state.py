@@ -6,18 +6,34 @@ all elements with the old serializer before the job registers a state.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
 from statetool.compatibility.declared_states import check_declared_states
 from statetool.compatibility.restore import Pair, Restore, hidden_values
 from statetool.compatibility.states import Hidden, Job, RanStates, element_verdicts, of_error
+from statetool.compatibility.step_verdicts import Assumption
 from statetool.compatibility.steps.keyed_state import SAME_STATES, refuse_generic_types
-from statetool.compatibility.steps.step import Found, Result, StateFound, Step, is_unknown, per_pair, refuses
+from statetool.compatibility.steps.step import (
+    Found,
+    Result,
+    StateFound,
+    Step,
+    guarded,
+    is_unknown,
+    may_change,
+    per_pair,
+    refuses,
+)
 from statetool.compatibility.stream_code import check_asynchronous_functions
 from statetool.compatibility.verdicts import NEW, A, Level, Remedy
+from statetool.connectors.elements import OperatorBytes
 from statetool.errors import UNREAD, several
 from statetool.formats.metadata.handles import ByteStreamHandle, streams_of
+from statetool.formats.state_meta import StateMetaInfo
+from statetool.io import files
+from statetool.io.cursor import Cursor
 from statetool.snapshot.operator import OperatorInventory
 
 
@@ -96,6 +112,11 @@ def _raw(restore: Restore, pair: Pair) -> Iterator[Result]:
 _UNION: Final = 1
 #: Default of ``pekko.framesize``.
 _FRAME_BYTES: Final = 10 << 20
+#: Operator state that is read to compare the elements of all subtasks.
+_MOST_BYTES: Final = 16 << 20
+_MOST_FILES: Final = 4
+#: Union states of Flink's functions that take one of the elements: the highest counter (``StreamingFileSinkHelper``).
+_REPLACED: Final = frozenset({"max-part-counter"})
 
 
 def _inline(restore: Restore) -> Iterator[Result]:
@@ -116,6 +137,68 @@ def _inline(restore: Restore) -> Iterator[Result]:
             yield refuses("R2", text, Remedy("Set a larger pekko.framesize.", is_final=True), pair.old)
 
 
+def _copies(restore: Restore, pair: Pair) -> Iterator[Result]:
+    """P7: each subtask gets the whole union state; a function that adds all of it to its own has each element once more per subtask after each restore."""
+    parts = [p for s in pair.old.state.subtasks if s.managed_operator is not None for p in s.managed_operator.states]
+    for name in dict.fromkeys(p.name for p in parts if p.mode == _UNION and p.name not in _REPLACED):
+        sizes = [len(p.offsets) for p in parts if p.name == name]
+        subtasks = len(sizes)
+        if subtasks < 2 or subtasks < pair.old.state.parallelism or len(set(sizes)) > 1 or not sizes[0]:
+            continue
+        assumption = Assumption(
+            rule="P7",
+            text=f"the function of {pair.old.label.display} does not add all elements of its union state {name} to its own when it is restored",
+            option="statetool head, which shows the elements of each subtask",
+        )
+        if not _is_small(pair.old):
+            yield assumption
+            continue
+        counts = Counter(e.data for e in OperatorBytes(pair.old).elements(name))
+        if any(number % subtasks for number in counts.values()):
+            continue
+        if all(number % subtasks**2 == 0 for number in counts.values()):
+            text = f"Union state {name} has each element {min(counts.values())} times in {subtasks} subtasks: its function adds what it restores to what it has, and each restore multiplies the elements by the parallelism."
+            yield may_change("P7", text, "Write a copy in which each element is stored once.", pair.old)
+        else:
+            yield assumption
+
+
+def _is_small(operator: OperatorInventory) -> bool:
+    """Return True if the operator state of all subtasks can be read without many requests."""
+    streams = [s for t in operator.state.subtasks if (h := t.managed_operator) is not None for s in streams_of(h)]
+    in_files = [s for s in streams if not isinstance(s, ByteStreamHandle)]
+    is_near = files.is_local(operator.metadata_file) or len(in_files) <= _MOST_FILES
+    return is_near and sum(s.size_bytes for s in streams) <= _MOST_BYTES
+
+
+def _broadcast(restore: Restore) -> Iterator[Result]:
+    """P8: with another parallelism, a subtask gets the broadcast state of any other (``RoundRobinOperatorStateRepartitioner``)."""
+    for operator in (p.old for p, _ in restore.parallelism_changes):
+        for name, meta in operator.listed_elements.items():
+            if meta.kind != "broadcast":
+                continue
+            if not _is_small(operator):
+                text = f"all subtasks of {operator.label.display} have the same entries in the broadcast state {name}"
+                yield Assumption(rule="P8", text=text, option="statetool head, which shows the entries of each subtask")
+                continue
+            copies = [_entries(e.data, meta) for e in OperatorBytes(operator).elements(name)]
+            if any(copy != copies[0] for copy in copies):
+                text = f"The subtasks have different entries in the broadcast state {name}. With another parallelism, each subtask gets the copy of any of them."
+                yield may_change("P8", text, "Restore with the old parallelism.", operator)
+
+
+def _entries(data: bytes, meta: StateMetaInfo) -> Counter[bytes]:
+    """Return the bytes of each entry of a broadcast state (``HeapBroadcastState``)."""
+    c = Cursor(data)
+    entries: Counter[bytes] = Counter()
+    for _ in range(c.i4()):
+        start = c.pos
+        meta.serializers["KEY_SERIALIZER"].decode(c)
+        meta.value.decode(c)
+        entries[data[start : c.pos]] += 1
+    return entries
+
+
 STEP: Final = Step(
     name="operator_state",
     title="Operator state",
@@ -129,5 +212,7 @@ STEP: Final = Step(
         per_pair(_compressed),
         per_pair(_raw),
         _inline,
+        per_pair(_copies),
+        guarded(_broadcast),
     ),
 )

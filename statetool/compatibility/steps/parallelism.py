@@ -64,12 +64,14 @@ def _parallelism(restore: Restore, pair: Pair) -> Resolution | None:
     if after is None or before == after or given is not None or new is None:
         return None
     # If the job does not set it, Flink uses the snapshot's value. The job's savepoint does not show whether the job set it.
+    is_joined = bool(_added_to(restore, pair))  # P5
+    unless = ", unless an operator that is new in its chain has another one" if is_joined else ""
     unset = after == default_max_parallelism(new.state.parallelism)
     return Resolution.because(
         Level.UNKNOWN if unset else Level.INCOMPATIBLE,
         f"The savepoint has max parallelism {before}, the job {after}. If the job sets {after} explicitly,"
-        f" Flink refuses to restore; otherwise Flink keeps {before}.",
-        _rescale(restore.old, old, after, "Do not set it in the job"),
+        f" Flink refuses to restore; otherwise Flink keeps {before}{unless}.",
+        _rescale(restore.old, old, after, f"Set {before} in the job" if is_joined else "Do not set it in the job"),
     )
 
 
@@ -185,24 +187,32 @@ def _possible_chains(restore: Restore) -> list[list[OperatorInventory]]:
 
 def _added_to_chains(restore: Restore) -> Iterator[Result]:
     """P5: an operator that is new in a chain has the default max parallelism, and Flink takes it for the whole chain."""
-    if not restore.has_snapshot or restore.options.set_max_parallelism is not None:
-        return
     for pair in restore.pairs:
-        old, new = pair.old.state, pair.new
-        if new is None or not any(s.managed_keyed is not None for s in old.subtasks):
-            continue
-        parallelism = restore.parallelism_of(pair) or new.state.parallelism
-        default = default_max_parallelism(parallelism)
-        is_set = new.state.max_parallelism == old.max_parallelism and restore.options.parallelism is None
-        added = [o for o in restore.added if _may_be_chained(restore, o, new)]
-        if default != old.max_parallelism and not is_set and added:
+        added = _added_to(restore, pair)
+        if pair.new is not None and added:
+            parallelism = restore.parallelism_of(pair) or pair.new.state.parallelism
+            default, before = default_max_parallelism(parallelism), pair.old.state.max_parallelism
             text = (
                 f"{describe_operators([str(o.label) for o in added])} may be new in the chain of this operator. With parallelism {parallelism}, the"
-                f" default max parallelism is {default}, the snapshot has {old.max_parallelism}: unless the job sets it, Flink takes {default} for"
+                f" default max parallelism is {default}, the snapshot has {before}: unless the job sets it, Flink takes {default} for"
                 " the whole chain, and fails or does not find keys."
             )
             text = f"{text[0].upper()}{text[1:]}"
-            yield is_unknown("P5", text, f"Set max parallelism {old.max_parallelism} in the job.", pair.old)
+            yield is_unknown("P5", text, f"Set max parallelism {before} in the job.", pair.old)
+
+
+def _added_to(restore: Restore, pair: Pair) -> list[OperatorInventory]:
+    """Return the operators that may be new in the chain of an operator with keyed state, and whose default max parallelism is not its own."""
+    old, new = pair.old.state, pair.new
+    if new is None or not restore.has_snapshot or restore.options.set_max_parallelism is not None:
+        return []
+    if not any(s.managed_keyed is not None for s in old.subtasks):
+        return []
+    default = default_max_parallelism(restore.parallelism_of(pair) or new.state.parallelism)
+    is_set = new.state.max_parallelism == old.max_parallelism and restore.options.parallelism is None
+    if default == old.max_parallelism or is_set:
+        return []
+    return [o for o in restore.added if _may_be_chained(restore, o, new)]
 
 
 def _may_be_chained(restore: Restore, operator: OperatorInventory, other: OperatorInventory) -> bool:

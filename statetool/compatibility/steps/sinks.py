@@ -27,12 +27,18 @@ from statetool.compatibility.steps.step import (
 )
 from statetool.compatibility.verdicts import NEW, A, Level, Remedy, Resolution
 from statetool.compatibility.versioned_serializers import check_own_serializers
-from statetool.connectors.sinks import WRITER_STATE, Sink, sinks_of
+from statetool.connectors.layouts.file_sink import REQUESTS_STATE, Bucket
+from statetool.connectors.layouts.kafka_sink import EXPLICIT, KafkaWriter
+from statetool.connectors.sinks import COMPACT_STATE, GLOBAL_ROLE, WRITER_STATE, Sink, collector_versions, sinks_of
 from statetool.connectors.tables import readable_operators
 from statetool.errors import NO_FINDING, StatetoolError, sentence, several
 from statetool.io.listing import FileStats
 from statetool.snapshot.operator import OperatorInventory
 from statetool.types.operators import describe_operators
+
+_KEEP_NAMES: Final = Remedy(
+    "Keep the naming strategy POOLING, or give the new sink another uid after the old one has committed.", is_final=True
+)
 
 
 def _sinks(operators: list[OperatorInventory]) -> list[Sink]:
@@ -51,6 +57,12 @@ def _role(sink: Sink) -> str:
 
 def _connector(restore: Restore) -> Iterator[Result]:
     """X1, X5: another sink under the same uid, or an older release of it, does not read the bytes."""
+    for pair, old, new in _in_both_jobs(restore):
+        yield from _compare(pair, old, new)
+
+
+def _in_both_jobs(restore: Restore) -> Iterator[tuple[Pair, Sink, Sink]]:
+    """Yield the operators of sinks that both snapshots have, in each of their roles."""
     if not restore.has_snapshot:
         return
     old = {(s.operator.state.operator_id, _role(s)): s for s in _sinks([p.old for p in restore.pairs])}
@@ -61,7 +73,7 @@ def _connector(restore: Restore) -> Iterator[Result]:
         assert pair.new is not None
         for (operator_id, role), sink in old.items():
             if operator_id == pair.old.state.operator_id and (new := news.get((pair.new.state.operator_id, role))):
-                yield from _compare(pair, sink, new)
+                yield pair, sink, new
 
 
 def _compare(pair: Pair, old: Sink, new: Sink) -> Iterator[Result]:
@@ -96,6 +108,110 @@ def _compare(pair: Pair, old: Sink, new: Sink) -> Iterator[Result]:
 
 def _names(sink: Sink) -> frozenset[str]:
     return frozenset({sink.connector.name}) if sink.connector is not None else frozenset(sink.candidates)
+
+
+def _transactional_ids(restore: Restore) -> Iterator[Result]:
+    """X4, X6: writers of KafkaSink get their transactions back by ownership and prefix (``TransactionOwnership``, ``ExactlyOnceKafkaWriter``)."""
+    for pair, old, new in _in_both_jobs(restore):
+        before, after = ([w for _, w in s.state.writers if isinstance(w, KafkaWriter)] for s in (old, new))
+        if not before or not after:
+            continue
+        owners, new_owners = ({w.transaction_ownership for w in writers} for writers in (before, after))
+        if EXPLICIT in owners and EXPLICIT not in new_owners and None not in new_owners:
+            text = "The writers of the snapshot name their transactions by POOLING, and those of the new job by INCREMENTING: KafkaSink does not switch back."
+            yield refuses("X4", text, _KEEP_NAMES, pair.old)
+        elif None in owners and EXPLICIT in new_owners:
+            text = "The snapshot is of a KafkaSink before 4.0, and the new job names its transactions by POOLING: KafkaSink does not know which transactions each writer owns."
+            remedy = Remedy("Run the job once with INCREMENTING, and take a savepoint of it.", is_final=True)
+            yield refuses("X4", text, remedy, pair.old)
+        prefixes, new_prefixes = ({w.transactional_id_prefix for w in writers} for writers in (before, after))
+        if not prefixes & new_prefixes:
+            text = (
+                f"The transactional id prefix is {', '.join(sorted(new_prefixes))} in the new job, and {', '.join(sorted(prefixes))} in the snapshot:"
+                " transactions that other subtasks left open stay until they time out, and block readers until then."
+            )
+            remedy = Remedy("List the open transactions.", ("sinks", "pending", A, "--commands"))
+            yield may_change("X6", text, remedy, pair.old)
+
+
+def _collectors(restore: Restore) -> Iterator[Result]:
+    """X8: committers before some patches take the bytes of any version of what is in a collector (``CommittableCollectorSerializer``)."""
+    for pair, old, new in _in_both_jobs(restore):
+        before, after = collector_versions(old, stored=True), collector_versions(new, stored=False)
+        newer = [
+            (was, now)
+            for was, now in zip(before, after, strict=True)
+            if was is not None and now is not None and was > now
+        ]
+        if newer:
+            was, now = newer[-1]
+            text = f"The committer of the snapshot stores its committables in format {was}, and that of the new job in {now}: an older release of Flink takes the bytes for something else, and fails."
+            remedy = Remedy("Use the release of Flink that wrote the snapshot, or a newer one.", is_final=True)
+            yield refuses("X8", text, remedy, pair.old)
+
+
+def _folders(restore: Restore) -> Iterator[Result]:
+    """X12, X13: buckets of FileSink have the path that they were opened with (``FileWriterBucketState``)."""
+    for pair, old, new in _in_both_jobs(restore):
+        before, after = ([w for _, w in s.state.writers if isinstance(w, Bucket)] for s in (old, new))
+        folders, new_folders = ({_output_path(b) for b in buckets} for buckets in (before, after))
+        if not folders or not new_folders or folders & new_folders:
+            continue
+        text = f"The sink wrote to {', '.join(sorted(folders))}, and the savepoint of the new job is of one that writes to {', '.join(sorted(new_folders))}"
+        is_open = any(b.in_progress is not None or b.pending for b in before)
+        if is_open and {_file_system(f) for f in folders}.isdisjoint(map(_file_system, new_folders)):
+            text += ". If the job that is restored does so too, it cannot read what the snapshot has of open files: Flink fails with Unexpected magic number."
+            remedy = Remedy("Let the old job finish its files, and give the new sink another uid.")
+            yield is_unknown("X13", text, remedy, pair.old)
+        else:
+            yield note("X12", f"{text}: Flink goes on with open files in the old folder.", operator=pair.old)
+
+
+def _output_path(bucket: Bucket) -> str:
+    """Return the path that a file sink was built with: the path of a bucket without its id."""
+    return bucket.bucket_path.rstrip("/").removesuffix(bucket.bucket_id).rstrip("/") or "/"
+
+
+def _file_system(path: str) -> str:
+    scheme = path.partition(":/")[0] if ":/" in path else "file"
+    return "s3" if scheme in ("s3a", "s3n", "s3p") else scheme
+
+
+def _global_committers(restore: Restore) -> Iterator[Result]:
+    """X9: a global committer waits for the committables of as many subtasks as there were (FLINK-37747)."""
+    if restore.releases and restore.releases[0].startswith("2.") and restore.releases[0] != "2.0":
+        return
+    grown = {p.old.state.operator_id for p, after in restore.parallelism_changes if after > p.old.state.parallelism}
+    sinks = _sinks([p.old for p in restore.pairs])
+    parts = [s for s in sinks if _role(s) in ("writer", "committer") and s.operator.state.operator_id in grown]
+    for sink in sinks if parts else ():
+        if _role(sink) == GLOBAL_ROLE and sink.state.pending:
+            text = f"The parallelism of {parts[0].operator.label.display} grows, and the global committer has {several(len(sink.state.pending), 'committable')}: patches of Flink before FLINK-37747 wait for more without end, and commit nothing."
+            remedy = Remedy(
+                "Use a patch of Flink with FLINK-37747, or restore with the old parallelism until the first checkpoint.",
+                is_final=True,
+            )
+            yield is_unknown("X9", text, remedy, sink.operator)
+
+
+def _compaction(restore: Restore) -> Iterator[Result]:
+    """X14: FileSink without compaction has no operators for the files that were to be compacted, unless it is told so."""
+    for old in restore.removed:
+        if COMPACT_STATE in old.listed_elements or REQUESTS_STATE in old.listed_elements:
+            text = "The operator compacts files of FileSink, and the new job does not have it: files that it has not compacted yet are in its state only."
+            remedy = Remedy(
+                "Call disableCompact() of the sink's builder, which keeps operators for this state.", is_final=True
+            )
+            yield (loses if restore.options.skips_state else refuses)("X14", text, remedy, old)
+
+
+def _buffered(restore: Restore) -> Iterator[Result]:
+    """X15: a restored writer first sends the requests that it had accepted (``AsyncSinkWriter``)."""
+    for sink in _sinks([p.old for p in restore.pairs]):
+        count = sum(p.status == "buffered" for p in sink.state.pending)
+        if count and _role(sink) == "writer":
+            text = f"The writer sends {several(count, 'buffered request')} of the snapshot first, to the target of the new job."
+            yield note("X15", text, Remedy("Look at them.", ("sinks", "pending", A)), sink.operator)
 
 
 def _own_serializers(restore: Restore) -> Iterator[Result]:
@@ -186,6 +302,12 @@ STEP: Final = Step(
     irrelevant=_irrelevant,
     checks=(
         guarded(_connector),
+        guarded(_transactional_ids),
+        guarded(_collectors),
+        guarded(_folders),
+        guarded(_global_committers),
+        _compaction,
+        guarded(_buffered),
         guarded(_own_serializers),
         guarded(_pending),
         guarded(_never_committed),

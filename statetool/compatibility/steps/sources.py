@@ -13,12 +13,14 @@ from typing import Final
 from statetool.compatibility.connector_versions import ignores_split_version
 from statetool.compatibility.restore import Pair, Restore
 from statetool.compatibility.step_verdicts import Assumption
-from statetool.compatibility.steps.step import Result, Step, guarded, is_unknown, may_change, per_pair, refuses
+from statetool.compatibility.steps.step import Result, Step, guarded, is_unknown, loses, may_change, per_pair, refuses
 from statetool.compatibility.stream_code import check_connectors
 from statetool.compatibility.verdicts import NEW, A, Remedy
 from statetool.compatibility.versioned_serializers import check_own_serializers
 from statetool.connectors.checks import check_source
 from statetool.connectors.connector import SplitConnector
+from statetool.connectors.layouts.hybrid import HybridSplit
+from statetool.connectors.model import SplitPosition
 from statetool.connectors.sources import READER_STATE, Source, source_of
 from statetool.errors import NO_FINDING, StatetoolError, several
 from statetool.snapshot.operator import OperatorInventory
@@ -114,11 +116,24 @@ def _versions(old: Source, new: Source, pair: Pair) -> Iterator[Result]:
 
 
 def _splits_once(restore: Restore, pair: Pair) -> Iterator[Result]:
-    """C16: readers and enumerator disagree, as ``statetool sources check`` says."""
+    """C16, C17: readers and enumerator disagree, as ``statetool sources check`` says."""
     source = source_of(pair.old) if _has_source(pair.old) else None
     found = [] if source is None else [c for c in check_source(source) if c.is_problem and not c.is_unknown]
     if found:
         splits = ", ".join(dict.fromkeys(f"{c.split_id}: {c.message}" for c in found[:_SHOWN]))
+        if (
+            source is not None
+            and source.name == "dynamic-kafka-source"
+            and any(c.check == "assigned_held_by_none" for c in found)
+        ):
+            text = f"No reader has some partitions that the enumerator has assigned ({splits}): the restored job does not read them (FLINK-40469)."
+            yield loses(
+                "C17",
+                text,
+                Remedy("Add the splits.", ("sources", "add", A, NEW, "--uid", str(pair.old.label))),
+                pair.old,
+            )
+            return
         text = f"The readers and the enumerator of the source disagree about {several(len(found), 'split')} ({splits})."
         yield may_change("C16", text, Remedy("Look at all of them.", ("sources", "check", A)), pair.old)
 
@@ -140,13 +155,59 @@ def _topics(restore: Restore, pair: Pair) -> Iterator[Result]:
 
 
 def _places(source: Source) -> set[str]:
+    return {place.source for place in _positions(source).values() if place.source}
+
+
+def _positions(source: Source) -> dict[str, SplitPosition]:
+    """Return the positions of the splits in readers and enumerator, by their ids."""
     connector = source.connector
     if not isinstance(connector, SplitConnector):
-        return set()
-    splits = [h.split for h in source.state.held if h.split is not None]
-    if source.state.enumerator is not None:
-        splits += [k.split for k in source.state.enumerator.splits]
-    return {place for split in splits if (place := connector.place(split).source)}
+        return {}
+    known = () if source.state.enumerator is None else source.state.enumerator.splits
+    splits = [*(h.split for h in source.state.held if h.split is not None), *(k.split for k in known)]
+    return {split.split_id: connector.place(split) for split in splits}
+
+
+def _ends(restore: Restore, pair: Pair) -> Iterator[Result]:
+    """C7: splits of the snapshot keep the end at which they stop, whatever the new job says."""
+    if pair.new is None or not restore.has_snapshot or not (_has_source(pair.old) and _has_source(pair.new)):
+        return
+    old, new = source_of(pair.old), source_of(pair.new)
+    if old is None or new is None or old.name != new.name:
+        return
+    before, after = _positions(old), _positions(new)
+    stops = {i: p.stop for i, p in before.items()}
+    changed = [i for i in stops if i in after and stops[i] != after[i].stop and None in (stops[i], after[i].stop)]
+    if changed:
+        first = changed[0]
+        kept = f"stops at {stops[first]}" if stops[first] is not None else "has no end"
+        text = f"The snapshot has {several(len(changed), 'split')} that {'ends' if stops[first] is not None else 'do not end'} otherwise than in the new job: {first} {kept}, and keeps that after the restore."
+        yield may_change("C7", text, "Remove the splits, or keep the end of the source as it was.", pair.old)
+
+
+def _hybrid(restore: Restore, pair: Pair) -> Iterator[Result]:
+    """C12: HybridSource finds the source of a split by its place in the list of sources (``HybridSourceSplit``)."""
+    if pair.new is None or not restore.has_snapshot or not (_has_source(pair.old) and _has_source(pair.new)):
+        return
+    old, new = source_of(pair.old), source_of(pair.new)
+    if old is None or new is None or not old.name == new.name == "hybrid-source":
+        return
+    before, after = _inner_sources(old), _inner_sources(new)
+    for index in sorted(before.keys() & after.keys()):
+        if before[index].isdisjoint(after[index]):
+            text = f"Source {index} of the hybrid source is {' or '.join(sorted(after[index]))} in the new job, and the snapshot has splits of {' or '.join(sorted(before[index]))}: Flink fails, or takes the bytes for other positions."
+            yield refuses("C12", text, _new_start(pair.old), pair.old)
+            return
+
+
+def _inner_sources(source: Source) -> dict[int, set[str]]:
+    """Return the connectors inside of a hybrid source by their place in its list, as far as their splits tell."""
+    found: dict[int, set[str]] = {}
+    known = () if source.state.enumerator is None else source.state.enumerator.splits
+    for split in (*(h.split for h in source.state.held), *(k.split for k in known)):
+        if isinstance(split, HybridSplit) and split.connector is not None:
+            found.setdefault(split.source_index, set()).add(split.connector)
+    return found
 
 
 def _own_serializers(restore: Restore, pair: Pair) -> Iterator[Result]:
@@ -175,6 +236,8 @@ STEP: Final = Step(
     checks=(
         per_pair(_connector),
         per_pair(_topics),
+        per_pair(_ends),
+        per_pair(_hybrid),
         per_pair(_splits_once),
         per_pair(_own_serializers),
         guarded(check_connectors),
