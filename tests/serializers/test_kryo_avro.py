@@ -16,7 +16,7 @@ from statetool.serializers.kryo import wire
 from statetool.serializers.kryo.codecs.avro import read_datum
 from statetool.serializers.kryo.graph import GraphReader
 from statetool.serializers.kryo.instance import KryoInstance
-from statetool.serializers.kryo.model import Obj
+from statetool.serializers.kryo.model import Obj, is_other_collection
 from statetool.serializers.kryo.text import to_text
 from statetool.types.declared import TypeContext
 
@@ -134,3 +134,12 @@ def test_values_of_logical_types_are_those_of_their_base_types() -> None:
     day, cents = {"type": "int", "logicalType": "date"}, {"type": "bytes", "logicalType": "decimal", "precision": 4}
     schema = {"type": "record", "name": "R", "fields": [{"name": "day", "type": day}, {"name": "cents", "type": cents}]}
     assert read(bytes_of(schema, b"\2\2\7")) == {"day": Obj("java.lang.Integer", 1), "cents": Obj("[B", b"\7")}
+
+
+def test_a_class_whose_name_has_that_of_another_collection_is_none_of_it() -> None:
+    sets = "java.util.concurrent.ConcurrentSkipListSet"
+    assert is_other_collection("java.util.List", sets)
+    assert is_other_collection("java.util.Deque", "java.util.PriorityQueue")
+    assert not is_other_collection("java.util.SortedSet", sets)
+    assert not is_other_collection("java.util.Queue", "java.util.PriorityQueue")
+    assert not is_other_collection("java.util.List", "java.util.concurrent.CopyOnWriteArrayList")
