@@ -33,6 +33,9 @@ _KEPT: Final = (
     "--latest", "--rebase", "--uids", "--name-uid", "--declare", "--jar", "--jar-a", "--jar-b", "--columns-from-plan", "--columns-from-plan-a", "--columns-from-plan-b", "--python", "--unsafe-pickle", "--flink", "--backend", "--deep", "--map", "--graph", "--config", "--parallelism", "--max-parallelism", "--claim-mode", "--allow-non-restored", "--last-state", "--flink-home",
 )  # fmt: skip
 
+#: Commands whose ``--backend`` is that of the new job.
+_WITH_BACKEND: Final = (("check",), ("upgrade",), ("report",))
+
 
 def print_findings(findings: Findings, form: str = "text") -> None:
     """Print a verdict on stdout, wrapped to the width of the terminal. If stdout has JSON, print the summary on stderr."""
@@ -148,8 +151,8 @@ def _options(command: tuple[str, ...]) -> tuple[str, ...]:
         suggested = suggested.get_command(context, name)
     accepted = {flag for p in suggested.params for flag in p.opts} if suggested is not None else set()
     words: list[str] = []
-    if command[:1] == ("convert",):
-        accepted -= {"--backend"}  # There it is the form to write, which the command names itself.
+    if command[:1] not in _WITH_BACKEND:
+        accepted -= {"--backend"}  # There it is that of a native savepoint, which the command names itself.
     for option in context.command.params:
         flag = max(option.opts, key=len)
         # Only hash codes of keys, in the classes of the old job, tell the new key groups.

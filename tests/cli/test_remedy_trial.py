@@ -86,3 +86,9 @@ def test_a_suggested_conversion_does_not_take_the_backend_of_the_check(corpus: P
     assert "statetool convert " in shown
     assert "its trial failed" not in shown
     assert f"NEW --backend {backend}" not in shown
+
+
+def test_a_suggested_migration_does_not_take_the_backend_of_the_check(numbers: tuple[str, str]) -> None:
+    shown = checked(*numbers, "--backend", "heap")
+    assert "* tried: the job restores what the suggested command writes" in shown
+    assert "--backend" not in shown
