@@ -13,12 +13,13 @@ from functools import cached_property
 from typing import Final
 
 from statetool.compatibility.classes.job_classes import strings_in_jars
-from statetool.compatibility.declared_types import keyed_meta, operator_meta, resolve_types, type_of
+from statetool.compatibility.declared_types import keyed_meta, operator_meta, resolve_types, row_names, type_of
 from statetool.compatibility.record_types import has_same_streams
 from statetool.compatibility.restore import Pair, Restore
 from statetool.compatibility.rules.serializers import switch_ttl
 from statetool.compatibility.states import another_kind, verdict_of
-from statetool.compatibility.steps.step import Result, StateFound, is_unknown, loses, may_change, note
+from statetool.compatibility.steps.step import Result, StateFound, is_open, is_unknown, loses, may_change, note
+from statetool.compatibility.traced_states import resolve_traced
 from statetool.compatibility.verdicts import CheckWarning, Level, Remedy, Resolution, migration_remedy
 from statetool.formats.state_meta import StateMetaInfo
 from statetool.serializers.core.base import Serializer, all_parts
@@ -167,7 +168,9 @@ def check_declared_states(restore: Restore, pair: Pair, *, keyed: bool) -> Itera
         return
     for name, meta in metas.items():
         if meta.kind != "timers":
-            yield from _check(restore, pair, meta, before, after, keyed=keyed)
+            found = list(_check(restore, pair, meta, before, after, keyed=keyed))
+            traced = resolve_traced(restore, pair, meta, keyed=keyed) if any(map(is_open, found)) else None
+            yield from found if traced is None else [traced]
     if before is not None:
         of_macros = [
             n
@@ -360,6 +363,20 @@ def _other_types(
     else:
         for warning in resolution.warnings:
             yield may_change(rule, f"{meta.name}: {warning.message}", warning.remedy, pair.old)
+        yield from _other_names(restore, pair, meta, fitting, rule)
+
+
+def _other_names(
+    restore: Restore, pair: Pair, meta: StateMetaInfo, fitting: list[DeclaredState], rule: str
+) -> Iterator[Result]:
+    """Yield that the fields of rows have other names: their values are stored by position."""
+    classes = restore.job.classes
+    assert classes is not None
+    before = [] if classes.old.source is None else _Declared(classes.old.source).named(meta.name)
+    was, now = ({tuple(map(row_names, s.types)) for s in side} for side in (before, fitting))
+    if was != now and any(name for side in was | now for names in side for name in names):
+        text = f"The rows of {meta.name} have other names in the new job. Flink stores their values by position: a field that is read by its name may have the value of another one."
+        yield may_change(rule, text, "Keep the order of the names, and add no name between them.", pair.old)
 
 
 def _resolution(meta: StateMetaInfo, declared: DeclaredState, types: TypeContext, *, keyed: bool) -> Resolution | None:

@@ -24,6 +24,8 @@ from statetool.types.type_names import basic_type
 _TUPLE: Final = "org.apache.flink.api.java.tuple.Tuple"
 #: ``Types.TUPLE([Types.STRING, Types.INT])``, ``Types.LIST(Types.INT)``.
 _COMPOSED: Final = re.compile(r"Types\.(?P<kind>TUPLE|LIST|MAP|EITHER)\((?:\[(?P<elements>.*)\]|(?P<types>.*))\)")
+#: ``Types.ROW([Types.INT])``, ``Types.ROW_NAMED(["a"], [Types.INT])``.
+_ROW: Final = re.compile(r"Types\.ROW(_NAMED\(\[(?P<names>[^\[\]]*)\], |\()\[(?P<types>.*)\]\)")
 _CLASS: Final = re.compile(
     r"(TypeInformation\.of\(|TypeExtractor\.getForClass\(|Types\.POJO\()?(?P<name>[\w.$]+)\.class(?(1)\))"
 )
@@ -42,12 +44,22 @@ def type_of(text: str, types: TypeContext) -> TypeInformation | None:
         return simple(java_class)
     if (composed := _COMPOSED.fullmatch(text)) is not None:
         return _composed(composed, types)
+    if (row := _ROW.fullmatch(text)) is not None:
+        parts = [type_of(part, types) for part in _split(row["types"])]
+        known = tuple(part for part in parts if part is not None)
+        return TypeInformation("row", "org.apache.flink.types.Row", parts=known) if len(known) == len(parts) else None
     if (hint := _HINT.fullmatch(text)) is not None:
         return None if types.source is None else types.source.record_types(types.kryo).get(hint["type"])
     if (found := _CLASS.fullmatch(text)) is None:
         return None
     name = found["name"]
     return simple(name) if name in SIMPLE else types.type_information(name)
+
+
+def row_names(text: str) -> tuple[str, ...]:
+    """Return the names of the fields that a constant gives a row, none for other types."""
+    row = _ROW.fullmatch(text)
+    return () if row is None else tuple(_split(row["names"] or ""))
 
 
 def _composed(text: re.Match[str], types: TypeContext) -> TypeInformation | None:

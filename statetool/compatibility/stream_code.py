@@ -14,6 +14,7 @@ from statetool.compatibility.record_types import has_same_types
 from statetool.compatibility.restore import Pair, Restore
 from statetool.compatibility.step_verdicts import Assumption
 from statetool.compatibility.steps.step import Result, is_unknown, may_change
+from statetool.compatibility.traced_states import check_traced_streams, traced_limit
 from statetool.compatibility.verdicts import Remedy
 from statetool.snapshot.operator import OperatorInventory
 from statetool.types.flink_calls import (
@@ -40,7 +41,8 @@ def check_stream_operators(restore: Restore, pair: Pair) -> Iterator[Result]:
     if not own or classes is None or classes.old.source is None or classes.new.source is None:
         return
     if not restore.has_snapshot and not has_same_types(classes.old, classes.new):
-        yield _unknown_type("K4", own, pair)
+        traced = list(check_traced_streams(restore, pair, own))
+        yield from traced or [_unknown_type("K4", own, pair)]
     changed = difference(*(operator_calls(s.flink_calls(), own) for s in (classes.old.source, classes.new.source)))
     if changed:
         text = f"The code that aggregates or joins by key changed ({changed}). The values of {', '.join(own)} are those of the old code."
@@ -83,6 +85,8 @@ def check_max_parallelism(restore: Restore) -> Iterator[Result]:
     after = set_max_parallelisms(classes.new.source.flink_calls())
     numbers = {str(p.old.state.max_parallelism) for p in restore.pairs}
     fresh = Counter(after) - Counter(before) if classes.old.source is not None else Counter(set(after) - numbers)
+    if any(traced_limit(restore, pair) is not None for pair in restore.pairs):
+        return  # The rule of operators knows that Flink refuses.
     if fresh and not (len(numbers) == 1 and set(fresh) == numbers):
         shown = ", ".join(sorted(n or "a computed number" for n in fresh))
         text = f"The code of the new job sets a max parallelism ({shown}), and operators of the snapshot have {', '.join(sorted(numbers))}: Flink refuses to restore an operator that has another one."

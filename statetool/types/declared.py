@@ -15,6 +15,7 @@ from statetool.types.conventions import Convention, parse_convention
 from statetool.types.flink_calls import FlinkCall
 from statetool.types.java import JavaType, parse_java_type
 from statetool.types.python_types import PythonState
+from statetool.types.traced import TracedOperator
 from statetool.types.type_information import TypeInformation
 
 if TYPE_CHECKING:
@@ -235,6 +236,10 @@ class ClassSource:
         """Return the calls of the job's own code that get types, streams or states, create key selectors, or store states in fields."""
         raise NotImplementedError
 
+    def traced_operators(self) -> Mapping[str, TracedOperator]:
+        """Return the operators with constant uids by these, as executing the code of the job shows them."""
+        raise NotImplementedError
+
     def function_types(self) -> Mapping[str, tuple[str, ...]]:
         """Return the type arguments of each class of the job that extends or implements one of Flink's, as texts."""
         raise NotImplementedError
@@ -263,7 +268,7 @@ class ClassSource:
         Parameters
         ----------
         function
-            Name of the class, without its package.
+            Name of the class, which may be without its package.
         interface
             Name of the interface or abstract class.
         """

@@ -30,7 +30,7 @@ CONTENT_KINDS: Final = {
     **dict.fromkeys(("reduce", "sum", "min", "max", "minBy", "maxBy"), "reducing"),
 }  # fmt: skip
 #: Methods that set something of an operator, and return it; the last one sets its type.
-_SETTERS: Final = (
+SETTERS: Final = (
     "name",
     "setDescription",
     "setParallelism",
@@ -66,8 +66,8 @@ _CONNECTORS: Final = (
     "org.apache.flink.streaming.api.functions.source.",
 )
 #: Methods of streams that do not change the type of the records.
-_TYPE_KEEPING: Final = frozenset({
-    *_BEGINS, *_UIDS, *_SETTERS[:-1], *_AGGREGATES, *_BOUNDS, "keyBy", "filter", "print", "printToErr", "sinkTo", "addSink", "union",
+TYPE_KEEPING: Final = frozenset({
+    *_BEGINS, *_UIDS, *SETTERS[:-1], *_AGGREGATES, *_BOUNDS, "keyBy", "filter", "print", "printToErr", "sinkTo", "addSink", "union",
     "assignTimestampsAndWatermarks", "rebalance", "rescale", "shuffle", "forward", "global", "setBufferTimeout", "getExecutionEnvironment",
     "getTransformation", "allowedLateness",
 })  # fmt: skip
@@ -307,7 +307,7 @@ def _branches(chain: Sequence[FlinkCall]) -> bool:
 def _window_form(chain: Sequence[FlinkCall], *, evicts_anywhere: bool) -> WindowForm | None:
     """Return the window operator that calls end with, ``None`` if they end with another operator."""
     calls = [c for c in chain if c.owner.startswith((_STREAMS, _WINDOWS))]
-    while calls and calls[-1].name in _SETTERS:
+    while calls and calls[-1].name in SETTERS:
         calls.pop()
     if not calls or calls[-1].owner.rpartition(".")[2] not in _WINDOWED or calls[-1].name not in CONTENT_KINDS:
         return None
@@ -341,7 +341,7 @@ def typing_calls(calls: Iterable[FlinkCall]) -> list[tuple[str, ...]]:
             call.owner.startswith(_STREAMS)
             or call.use == "streams"
             or (call.owner.startswith(_ENVIRONMENT) and call.name.startswith(_FIRST))
-        ) and not (call.owner.rpartition(".")[2] in _WINDOWED or call.name in _TYPE_KEEPING)
+        ) and not (call.owner.rpartition(".")[2] in _WINDOWED or call.name in TYPE_KEEPING)
         if is_stream or call.owner.startswith(_TYPES) or call.use == "types":
             arguments = [a.partition(OF_TYPES)[2] if a.startswith(LAMBDA) else _without_code(a) for a in call.arguments]
             kept = (a for a in arguments if call.owner.startswith(_TYPES) or a in call.classes or not _is_plain(a))

@@ -10,7 +10,7 @@ from statetool.types.java import PRIMITIVES
 
 Kind = Literal[
     "simple", "pojo", "kryo", "tuple", "either", "array", "enum", "copyable", "value", "avro", "nullable", "list", "set", "map",
-    "variable", "unknown",
+    "row", "variable", "unknown",
 ]  # fmt: skip
 
 #: Classes with a serializer of Flink's own, by class. The value is the name of the serializer's class without ``Serializer``.

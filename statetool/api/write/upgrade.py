@@ -96,10 +96,13 @@ def _plan(
 def _declared_metas(base: Inventory, new: Inventory) -> dict[tuple[str, Scope, str], StateMetaInfo]:
     """Return the states that the code of the new job declares otherwise, by operator id, scope and name."""
     from statetool.compatibility.declared_states import declared_metas
+    from statetool.compatibility.traced_states import traced_metas
     from statetool.compatibility.window_forms import CONTENTS, contents_meta
 
     found = declared_metas(base.operators.values(), base.types, new.types)
     for operator in base.operators.values():
+        traced = traced_metas(operator, base.types, new.types)
+        found = {(operator.state.operator_id, "keyed", n): m for n, m in traced.items()} | found
         if (contents := contents_meta(operator, base.types, new.types)) is not None:
             found[operator.state.operator_id, "keyed", CONTENTS] = contents
     return found

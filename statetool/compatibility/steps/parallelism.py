@@ -24,6 +24,7 @@ from statetool.compatibility.steps.step import (
     per_pair,
 )
 from statetool.compatibility.stream_code import check_max_parallelism
+from statetool.compatibility.traced_states import traced_limit
 from statetool.compatibility.verdicts import NEW, A, Level, Remedy, Resolution
 from statetool.connectors.sinks import COMMITTER_STATE, WRITER_STATE
 from statetool.connectors.sources import READER_STATE
@@ -61,6 +62,11 @@ def _parallelism(restore: Restore, pair: Pair) -> Resolution | None:
         return Resolution.because(
             Level.INCOMPATIBLE, reason, _rescale(restore.old, old, given, "Do not set it in the job")
         )
+    if given is None and (limit := traced_limit(restore, pair)) is not None:
+        reason = f"The savepoint has max parallelism {before}, and the code of the new job sets {limit}: Flink refuses to restore."
+        # Other operators of its chain get the number, too.
+        text = "Do not set it in the job, or pass a savepoint of the new job (B): check then names the operators to rescale."
+        return Resolution.because(Level.INCOMPATIBLE, reason, Remedy(text, is_final=True))
     if after is None or before == after or given is not None or new is None:
         return None
     # If the job does not set it, Flink uses the snapshot's value. The job's savepoint does not show whether the job set it.

@@ -118,6 +118,11 @@ def per_pair(rule: Callable[[Restore, Pair], Iterator[Result]]) -> Check:
     return check
 
 
+def is_open(result: Result) -> bool:
+    """Return True if a result says that something is unknown."""
+    return not isinstance(result, Assumption) and any(kind == "unknown" for kind, _, _ in result.kinds())
+
+
 def refuses(
     rule: str, text: str, remedy: Remedy | str | None = None, operator: OperatorInventory | None = None
 ) -> Found:

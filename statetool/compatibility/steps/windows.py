@@ -26,6 +26,7 @@ from statetool.compatibility.steps.step import (
     per_pair,
 )
 from statetool.compatibility.timer_counts import count_entries
+from statetool.compatibility.traced_states import resolve_stream
 from statetool.compatibility.verdicts import Level, Remedy, Resolution
 from statetool.compatibility.window_forms import CONTENTS, resolve_same_windows, resolve_windows
 from statetool.errors import StorageError, several
@@ -109,6 +110,8 @@ def _declared(restore: Restore, pair: Pair) -> Iterator[Result]:
         is_same = content_calls(calls[0]) == content_calls(calls[1])
         resolve = resolve_same_windows if is_same else resolve_windows
         resolution = resolve(pair, calls[0], calls[1], classes.old, classes.new)
+        if resolution is None:
+            resolution = resolve_stream(restore, pair, CONTENTS)
     if not changed and resolution is not None and resolution.level == Level.AS_IS:
         yield _assumed(pair)
         return

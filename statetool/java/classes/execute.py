@@ -70,7 +70,7 @@ class Unfollowed(Exception):
 
 def create(path: ClassPath, name: str, descriptor: str | None, arguments: Sequence[Any] = ()) -> Creation:
     """Create an object of a class by the constructor with a descriptor, or without one, as Objenesis does."""
-    machine = _Machine(path)
+    machine = Machine(path)
     made = Instance(name)
     try:
         machine.initialize(name)
@@ -99,8 +99,8 @@ def equals(path: ClassPath, value: Instance, other: Instance) -> Result:
     )
 
 
-def _result(path: ClassPath, run: Callable[[_Machine], Any]) -> Result:
-    machine = _Machine(path)
+def _result(path: ClassPath, run: Callable[[Machine], Any]) -> Result:
+    machine = Machine(path)
     try:
         value = run(machine)
         if isinstance(value, Some):
@@ -116,7 +116,9 @@ def _method(cls: ClassFile, name: str, descriptor: str) -> Member | None:
     return next((m for m in cls.methods if (m.name, m.descriptor) == (name, descriptor)), None)
 
 
-class _Machine:
+class Machine:
+    """Executes methods of the classes in jars. Subclasses say what comes from outside of them."""
+
     def __init__(self, path: ClassPath) -> None:
         self.path = path
         #: Why static initializers were not executed to their end.
@@ -241,6 +243,51 @@ class _Machine:
             todo += [cls.superclass, *cls.interfaces]
         return None
 
+    def new(self, name: str) -> Any:
+        """Return an object of a class outside of the jars, before its constructor runs."""
+        return Some(f"a {name}")
+
+    def constant(self, member: MemberReference) -> Any:
+        """Return the value of a static field outside of the jars."""
+        return Some(f"{member.owner}.{member.name}")
+
+    def link(self, cls: ClassFile, index: int, captured: list[Any]) -> Any:
+        """Return the result of ``invokedynamic``: a lambda, or a joined text."""
+        return Some(f"the result of {cls.constants.dynamic(index)[1]}")
+
+    def call_outside(self, op: int, method: MemberReference, receiver: Any, arguments: list[Any], depth: int) -> Any:
+        """Return the result of a method outside of the jars."""
+        if op == Opcode.INVOKESTATIC:
+            return _static_result(self, method, arguments, depth)
+        if isinstance(receiver, Instance):
+            if method.name == _CONSTRUCTOR and not arguments:
+                return None
+            if op == Opcode.INVOKESPECIAL and method.name == "hashCode":
+                self.check_root(receiver.cls)
+                raise AddressHash(receiver.cls)
+            if method.name == "getClass":
+                return ClassConstant(receiver.cls)
+        if (method.name, method.descriptor) == ("hashCode", "()I") and not (
+            isinstance(receiver, Some) and not isinstance(receiver, Known)
+        ):
+            return self.hash_of(receiver, depth)
+        if isinstance(receiver, ClassConstant) and method.name == "getName":
+            return receiver.name
+        if isinstance(receiver, Constant) and method.name in ("name", "ordinal", "toString"):
+            return receiver.ordinal if method.name == "ordinal" else receiver.name
+        if isinstance(receiver, str) and method.name in ("toString", "intern") and not arguments:
+            return receiver
+        of_text = _TEXT_METHODS.get((method.name, method.descriptor))
+        texts = (receiver, *(a for a in arguments if not isinstance(a, int)))
+        if of_text is not None and all(isinstance(t, str) and t.isascii() for t in texts):
+            return of_text(receiver, *arguments)
+        if isinstance(receiver, str) and method.name == "equals" and isinstance(arguments[0], str | None):
+            return int(receiver == arguments[0])
+        if isinstance(receiver, Boxed) and method.name.endswith("Value"):
+            return receiver.value
+        _check_known([receiver, *arguments], method)
+        return Some(f"the result of {method.owner}.{method.name}()", may_be_null=True)
+
 
 def _hash_of(cls: ClassFile, method: Member) -> int:
     """Return a hash of the instructions of a method that does not depend on the order of the constants in its class file."""
@@ -272,7 +319,7 @@ def _default(descriptor: str) -> Any:
 class _Frame:
     """One run of one method."""
 
-    def __init__(self, machine: _Machine, cls: ClassFile, method: Member, arguments: Sequence[Any], depth: int) -> None:
+    def __init__(self, machine: Machine, cls: ClassFile, method: Member, arguments: Sequence[Any], depth: int) -> None:
         self._machine = machine
         self._cls = cls
         self._depth = depth
@@ -373,19 +420,20 @@ class _Frame:
         push = self._stack.append
         match op:
             case Opcode.INVOKEDYNAMIC:
-                _, name, descriptor = self._cls.constants.dynamic(c.u2())
+                index = c.u2()
+                _, name, descriptor = self._cls.constants.dynamic(index)
                 taken = self._take(descriptor)
                 if name == "hashCode" and self._cls.is_record and isinstance(taken[0], Instance):
                     push(self._machine.hash_of_record(self._cls, taken[0], self._depth))
                 else:
-                    push(Some(f"the result of {name}"))
+                    push(self._machine.link(self._cls, index, taken))
             case Opcode.NEW:
                 name = self._cls.constants.class_name(c.u2())
                 if name in self._machine.path:
                     self._machine.initialize(name)
                     push(Instance(name))
                 else:
-                    push(Some(f"a {name}"))
+                    push(self._machine.new(name))
             case Opcode.NEWARRAY | Opcode.ANEWARRAY:
                 size = self._stack.pop()
                 push(
@@ -505,7 +553,7 @@ class _Frame:
                     self._machine.statics.get((owner, member.name), Some(f"{owner}.{member.name}", True))
                 )
             else:
-                self._stack.append(Some(f"{owner}.{member.name}"))
+                self._stack.append(self._machine.constant(member))
             return
         value = self._stack.pop() if op == Opcode.PUTFIELD else None
         target = self._stack.pop()
@@ -539,7 +587,7 @@ class _Frame:
             found = machine.find(method.owner, method)
             if found is not None:
                 return machine.run(*found, arguments, self._depth + 1)
-            return _static_result(machine, method, arguments, self._depth)
+            return machine.call_outside(op, method, None, arguments, self._depth)
         _check_null(receiver, f"calls {method.name}() of")
         if isinstance(receiver, Instance):
             found = machine.find(
@@ -547,36 +595,10 @@ class _Frame:
             )
             if found is not None:
                 return machine.run(*found, [receiver, *arguments], self._depth + 1)
-            if method.name == _CONSTRUCTOR and not arguments:
-                return None
-            if op == Opcode.INVOKESPECIAL and method.name == "hashCode":
-                machine.check_root(receiver.cls)
-                raise AddressHash(receiver.cls)
-            if method.name == "getClass":
-                return ClassConstant(receiver.cls)
-        if (method.name, method.descriptor) == ("hashCode", "()I") and not (
-            isinstance(receiver, Some) and not isinstance(receiver, Known)
-        ):
-            return machine.hash_of(receiver, self._depth)
-        if isinstance(receiver, ClassConstant) and method.name == "getName":
-            return receiver.name
-        if isinstance(receiver, Constant) and method.name in ("name", "ordinal", "toString"):
-            return receiver.ordinal if method.name == "ordinal" else receiver.name
-        if isinstance(receiver, str) and method.name in ("toString", "intern") and not arguments:
-            return receiver
-        of_text = _TEXT_METHODS.get((method.name, method.descriptor))
-        texts = (receiver, *(a for a in arguments if not isinstance(a, int)))
-        if of_text is not None and all(isinstance(t, str) and t.isascii() for t in texts):
-            return of_text(receiver, *arguments)
-        if isinstance(receiver, str) and method.name == "equals" and isinstance(arguments[0], str | None):
-            return int(receiver == arguments[0])
-        if isinstance(receiver, Boxed) and method.name.endswith("Value"):
-            return receiver.value
-        _check_known([receiver, *arguments], method)
-        return Some(f"the result of {method.owner}.{method.name}()", may_be_null=True)
+        return machine.call_outside(op, method, receiver, arguments, self._depth)
 
 
-def _static_result(machine: _Machine, method: MemberReference, arguments: list[Any], depth: int) -> Any:
+def _static_result(machine: Machine, method: MemberReference, arguments: list[Any], depth: int) -> Any:
     """Return the result of a static method outside of the jar."""
     first = arguments[0] if arguments else None
     if method.name in _CHECKS and arguments:
@@ -617,7 +639,7 @@ def _static_result(machine: _Machine, method: MemberReference, arguments: list[A
     return Some(f"the result of {method.owner}.{method.name}()", may_be_null=True)
 
 
-def _equal(machine: _Machine, a: Any, b: Any, depth: int, *, deep: bool) -> Any:
+def _equal(machine: Machine, a: Any, b: Any, depth: int, *, deep: bool) -> Any:
     """Return the result of ``Objects.equals``, or of ``deepEquals``, which compares the elements of arrays."""
     if a is None or b is None:
         return int(a is b)

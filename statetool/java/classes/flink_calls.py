@@ -137,7 +137,7 @@ def _calls_of(class_path: ClassPath, cls: ClassFile, method: Member, constants: 
                 pushed, branches = _type_of_receiver(called, pushed, before_it) or [COMPUTED] * is_within, False
             elif operation == Opcode.INVOKESTATIC and called.owner.startswith("java."):
                 pushed.append(f"{_simple(called.owner)}.{called.name}")
-            elif called.name != _OF_HINT or pushed[-1:] != [_hint(class_path, called.owner)]:
+            elif called.name != _OF_HINT or pushed[-1:] != [hint_of(class_path, called.owner)]:
                 pushed = [*pushed, COMPUTED]
         elif operation == Opcode.ANEWARRAY:
             pushed[-1:] = [_ARRAY]  # instead of its length
@@ -159,7 +159,7 @@ def _constructed(class_path: ClassPath, name: str, arguments: list[str]) -> list
     """Return what a constructor pushes: a type of Flink, an object of the job and its arguments, nothing for other objects of Flink."""
     if name.startswith(_FLINK):
         return [f"{_simple(name)}({', '.join(arguments)})"] if name.endswith(_TYPES) else []
-    hint = _hint(class_path, name)
+    hint = hint_of(class_path, name)
     return [hint] if hint else [_named(class_path, name), *arguments]
 
 
@@ -240,7 +240,7 @@ def _names_type(text: str) -> bool:
     )
 
 
-def _hint(class_path: ClassPath, name: str) -> str:
+def hint_of(class_path: ClassPath, name: str) -> str:
     """Return the type of an anonymous ``TypeHint``, empty for other classes."""
     cls = class_path.read(name) if "$" in name else None
     if cls is None or cls.superclass != _HINT:

@@ -9,14 +9,15 @@ from typing import Any, Final, Literal
 from statetool.errors import SnapshotNotFoundError, UnsupportedError
 from statetool.java.classes.class_file import ABSTRACT
 from statetool.java.classes.class_path import ClassPath
+from statetool.java.classes.code_text import without_line_numbers
 from statetool.java.classes.declarations import UndeclaredClass, declare_class, is_known_without_jar
 from statetool.java.classes.execute import components_of, create, equals, hash_code
 from statetool.java.classes.flink_calls import find_calls, find_key_types, find_record_types, function_types
 from statetool.java.classes.hash_codes import find_convention
 from statetool.java.classes.java_serialization import serializable_class
-from statetool.java.classes.line_numbers import without_line_numbers
 from statetool.java.classes.scala_classes import case_class_parameters, enumeration_values, own_hash_code
 from statetool.java.classes.signatures import GenericType, class_signature, parse_type
+from statetool.java.classes.traces import trace_operators
 from statetool.java.classes.type_extraction import TYPE_INFO, extract_argument, extract_type
 from statetool.types.conventions import Convention
 from statetool.types.declared import ClassDeclaration, ClassSource
@@ -24,6 +25,7 @@ from statetool.types.execution import Creation, Result, Some
 from statetool.types.flink_calls import FlinkCall
 from statetool.types.java import PRIMITIVES
 from statetool.types.serializable import SerializableClass
+from statetool.types.traced import TracedOperator
 from statetool.types.type_information import TypeInformation
 
 #: Classes that are compared to see whether the code of a serializer changed.
@@ -53,6 +55,7 @@ class JarClasses(ClassSource):
         self._hash_codes: dict[str, Convention | str] = {}
         self._informations: dict[tuple[str, bool], TypeInformation | None] = {}
         self._found_calls: tuple[tuple[FlinkCall, ...], tuple[FlinkCall, ...]] | None = None
+        self._traced: Mapping[str, TracedOperator] | None = None
         self._named_types: dict[tuple[str, int | None], Mapping[str, TypeInformation]] = {}
 
     def open(self) -> JarClasses:
@@ -118,7 +121,8 @@ class JarClasses(ClassSource):
         self, function: str, interface: str, index: int, kryo: Literal[2, 5] | None
     ) -> TypeInformation | None:
         path = self._opened("")
-        named = [n for n in path.subclasses(interface) if n.rpartition(".")[2] == function]
+        below = path.subclasses(interface)
+        named = [function] if function in below else [n for n in below if n.rpartition(".")[2] == function]
         return extract_argument(path, named[0], interface, index, 2 if kryo == 5 else 1) if len(named) == 1 else None
 
     def is_abstract(self, name: str) -> bool:
@@ -241,6 +245,12 @@ class JarClasses(ClassSource):
 
     def own_calls(self) -> tuple[FlinkCall, ...]:
         return self._calls[1]
+
+    def traced_operators(self) -> Mapping[str, TracedOperator]:
+        if self._traced is None:
+            places = [call.place for call in self.own_calls() if call.use == "builds"]
+            self._traced = trace_operators(self._opened(""), places)
+        return self._traced
 
     @property
     def _calls(self) -> tuple[tuple[FlinkCall, ...], tuple[FlinkCall, ...]]:

@@ -38,7 +38,10 @@ _COMPOSITES: Final = {
     "list": (_BASE + "ListSerializerSnapshot", 1, False),
     "set": (_BASE + "SetSerializerSnapshot", 1, False),
     "map": (_BASE + "MapSerializerSnapshot", 1, False),
+    "row": (_RUNTIME + "RowSerializer$RowSerializerSnapshot", 4, False),
 }
+#: Parts of the containers themselves that are not the name of a class: padding of nulls, and that rows store their kind.
+_PAYLOADS: Final = {"nullable": bytes(4), "row": b"\1"}
 
 
 def serializer_snapshot(kind: JavaType, context: TypeContext, *, generic: bool = False) -> bytes:
@@ -181,7 +184,7 @@ def _write(
             class_name = Output()
             if outer:
                 class_name.utf(found.java_class)
-            payload = bytes(4) if found.kind == "nullable" else bytes(class_name)
+            payload = _PAYLOADS.get(found.kind, bytes(class_name))
             _composite(out, name, outer_version, payload, found.parts, former)
 
 

@@ -474,3 +474,72 @@ final class ComputedTypes {
         };
     }
 }
+
+/** A setter changes the type after the function was given to the stream. */
+final class TrapSetLater extends Job {
+    static class Sums extends SummingValue {
+        TypeInformation<?> type = Types.INT;
+        @SuppressWarnings("unchecked")
+        public void open(OpenContext context) throws Exception {
+            sum = getRuntimeContext().getState(new ValueStateDescriptor<>("sum", (TypeInformation<Integer>) type));
+        }
+    }
+    public DataStream<?> build(DataStream<String> lines) {
+        Sums sums = new Sums();
+        DataStream<String> built = keyed(lines).flatMap(sums).uid("sums");
+        sums.type = Types.LONG; // new
+        return built;
+    }
+}
+
+/** A method that nothing calls declares the state with another type. */
+final class TrapNotCalled extends Job {
+    static class Sums extends SummingValue {
+        public void open(OpenContext context) throws Exception {
+            sum = getRuntimeContext().getState(new ValueStateDescriptor<>("s" + suffix(), Types.INT));
+        }
+        static String suffix() { return "um"; } // old
+        static String suffix() { return "u" + "m".trim(); } // new
+        public void other() throws Exception { // new
+            getRuntimeContext().getState(new ValueStateDescriptor<>("s" + suffix(), Types.LONG)); // new
+        } // new
+    }
+    public DataStream<?> build(DataStream<String> lines) {
+        return keyed(lines).flatMap(new Sums()).uid("sums");
+    }
+}
+
+/** The jar has another job with the same uid. */
+final class TrapOtherJob extends Job {
+    static class Sums extends SummingValue {
+        private final TypeInformation<Integer> type;
+        Sums(TypeInformation<Integer> type) { this.type = type; }
+        public void open(OpenContext context) throws Exception {
+            sum = getRuntimeContext().getState(new ValueStateDescriptor<>("sum", type));
+        }
+    }
+    static class Other extends Job { // new
+        @SuppressWarnings({"unchecked", "rawtypes"}) // new
+        public DataStream<?> build(DataStream<String> lines) { // new
+            return keyed(lines).flatMap(new Sums((TypeInformation) Types.LONG)).uid("sums"); // new
+        } // new
+    } // new
+    public DataStream<?> build(DataStream<String> lines) {
+        return keyed(lines).flatMap(new Sums(Types.INT)).uid("sums");
+    }
+}
+
+/** The function gives its type itself, which is not that of its interface. */
+final class TrapQueryable extends WindowedJob {
+    static final class Parse implements MapFunction<String, Object>, org.apache.flink.api.java.typeutils.ResultTypeQueryable<Object> { // old
+    static final class Parse implements MapFunction<String, Long>, org.apache.flink.api.java.typeutils.ResultTypeQueryable<Object> { // new
+        public Object map(String line) { return line; } // old
+        public Long map(String line) { return 1L; } // new
+        @SuppressWarnings({"unchecked", "rawtypes"})
+        public TypeInformation<Object> getProducedType() { return (TypeInformation) Types.STRING; }
+    }
+    public DataStream<?> build(DataStream<String> lines) {
+        return lines.map(new Parse()).keyBy(one -> "" + one, Types.STRING).window(TumblingEventTimeWindows.of(TEN))
+            .reduce((a, b) -> b).uid("windows");
+    }
+}

@@ -1,0 +1,47 @@
+"""Operators as the code of a job builds them, found by executing it without a JVM."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from statetool.types.flink_calls import DeclaredState
+
+
+@dataclass(frozen=True, slots=True)
+class StreamType:
+    """The type of the records of a stream: a text of code (``Types.INT``), or a type argument of a function of the job.
+
+    Attributes
+    ----------
+    text
+        Empty if the function tells.
+    function, interface, index
+        Name of the function's class, the interface of Flink that it implements, and which type argument of that it is.
+    """
+
+    text: str
+    function: str = ""
+    interface: str = ""
+    index: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TracedOperator:
+    """An operator with a constant uid.
+
+    Attributes
+    ----------
+    method
+        The last method of Flink's streams that creates it: ``flatMap``, ``reduce``.
+    states
+        States that its functions declared when they were executed. There may be others.
+    types
+        Types of the accumulators of an aggregation, or of the records of the inputs of another operator, ``None`` for those that are not known.
+    max_parallelism
+        The max parallelism that the code sets for it, ``None`` if it sets none or computes it.
+    """
+
+    method: str
+    states: tuple[DeclaredState, ...]
+    types: tuple[StreamType | None, ...]
+    max_parallelism: int | None = None
