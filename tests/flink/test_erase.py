@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,7 +11,7 @@ import pytest
 
 import statetool
 from tests.support.flink import judge, windows
-from tests.support.flink.corpus_cases import expected_of, metadata_of, own_case
+from tests.support.flink.corpus_cases import expected_of, is_one_of, keep_rows, metadata_of, own_case
 from tests.support.flink.machine import FlinkMachine
 
 pytestmark = pytest.mark.full
@@ -51,25 +50,6 @@ def opened(case: Path, expected: dict[str, Any], work: Path) -> statetool.Savepo
     for name in [n for n, o in expected.items() if o["operator_id"] in unreadable]:
         del expected[name]
     return statetool.load(str(work / "readable"), uids=[uid for uid in uids if uid in expected])
-
-
-def keep_rows(expected: dict[str, Any], stays: Callable[[str, Any], bool]) -> int:
-    """Remove the rows and timers of keys that do not stay from the expected content, and return their number."""
-    removed = 0
-    for name, operator in expected.items():
-        keyed = operator.get("keyed_state")
-        if not keyed:
-            continue
-        rows_of = [described["rows"] for described in keyed["states"].values()]
-        for rows in (*rows_of, keyed["event_time_timers"], keyed["processing_time_timers"]):
-            left = [row for row in rows if stays(name, row["key"])]
-            removed += len(rows) - len(left)
-            rows[:] = left
-    return removed
-
-
-def is_one_of(key: Any, keys: Collection[Any]) -> bool:
-    return isinstance(key, str | int | float) and not isinstance(key, bool) and key in keys
 
 
 def restored_differences(

@@ -11,10 +11,16 @@ import pyarrow.compute as pc
 import pytest
 
 import statetool
-from tests.flink.test_erase import is_one_of, keep_rows
 from tests.support.corpora.kryo_classes import CLASSES
 from tests.support.flink import judge, windows
-from tests.support.flink.corpus_cases import expected_of, metadata_of, own_case, with_max_parallelism
+from tests.support.flink.corpus_cases import (
+    expected_of,
+    is_one_of,
+    keep_rows,
+    metadata_of,
+    own_case,
+    with_max_parallelism,
+)
 from tests.support.flink.machine import FlinkMachine
 
 pytestmark = pytest.mark.full

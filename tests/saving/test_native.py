@@ -5,13 +5,13 @@ from __future__ import annotations
 import random
 import warnings
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal
 
 import pyarrow as pa
 import pytest
 
 import statetool
-from statetool.entries.form import ALL_ENTRIES, StoredState
+from statetool.entries.form import StoredState
 from statetool.errors import OptionError, UnsupportedError
 from statetool.formats.backends.column_families import family_name
 from statetool.formats.heap import group_writer
@@ -22,26 +22,9 @@ from statetool.saving import local
 from statetool.saving.streams import native
 from tests.support.corpora.kryo_classes import CLASSES
 from tests.support.flink.corpus_cases import metadata_of
+from tests.support.snapshots.keyed_content import content_of
 from tests.support.snapshots.native import read_by_rocksdb
 from tests.support.zoo import ZOO
-
-#: Operator, state, key group and key: value.
-Content: TypeAlias = dict[tuple[str, str, int, bytes], bytes]
-
-
-def content_of(snapshot: str, *, raw: bool = True) -> Content:
-    """All entries of a snapshot, each once, in the key groups of its subtask; those of raw timers too."""
-    found: Content = {}
-    for operator in statetool.load(snapshot, declarations=CLASSES)._inventory.operators.values():
-        for source in operator.keyed.sources(raw=raw):
-            header = source.header()
-            for batch in source.batches(ALL_ENTRIES):
-                columns = (batch.state, batch.group, batch.key, batch.key_end, batch.value, batch.value_end)
-                for state, group, key, key_end, value, value_end in zip(*(c.tolist() for c in columns), strict=True):
-                    place = operator.state.operator_id, header.states[state].name, group, bytes(batch.data[key:key_end])
-                    assert place not in found
-                    found[place] = bytes(batch.data[value:value_end])
-    return found
 
 
 def databases_of(snapshot: str) -> list[tuple[DatabaseFiles, StoredState]]:

@@ -14,9 +14,9 @@ import statetool
 from statetool.errors import OptionError, UnsupportedError
 from statetool.formats.metadata.handles import IncrementalHandle, KeyGroupsHandle
 from statetool.saving.streams.native import KEY_GROUPS_TAG
-from tests.saving.test_native import content_of
 from tests.support.corpora.kryo_classes import CLASSES
 from tests.support.snapshots.caught_up import changed, new_job, written
+from tests.support.snapshots.keyed_content import content_of
 from tests.support.zoo import ZOO
 
 Write: TypeAlias = Callable[[statetool.Savepoint, Path, Path, dict[str, Any]], object]

@@ -6,7 +6,7 @@ import copy
 import functools
 import json
 import tarfile
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any, Final
 
@@ -50,3 +50,22 @@ def with_max_parallelism(expected: dict[str, Any], number: Callable[[int], int])
     for operator in changed.values():
         operator["max_parallelism"] = number(operator["max_parallelism"])
     return changed
+
+
+def keep_rows(expected: dict[str, Any], stays: Callable[[str, Any], bool]) -> int:
+    """Remove the rows and timers of keys that do not stay from the expected content, and return their number."""
+    removed = 0
+    for name, operator in expected.items():
+        keyed = operator.get("keyed_state")
+        if not keyed:
+            continue
+        rows_of = [described["rows"] for described in keyed["states"].values()]
+        for rows in (*rows_of, keyed["event_time_timers"], keyed["processing_time_timers"]):
+            left = [row for row in rows if stays(name, row["key"])]
+            removed += len(rows) - len(left)
+            rows[:] = left
+    return removed
+
+
+def is_one_of(key: Any, keys: Collection[Any]) -> bool:
+    return isinstance(key, str | int | float) and not isinstance(key, bool) and key in keys
