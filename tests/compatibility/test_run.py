@@ -72,7 +72,7 @@ def test_what_only_running_code_tells(version: str, tmp_path: Path) -> None:
     options: dict[str, Any] = {
         "jars": [classes(version, "before")],
         "other_jars": [classes(version, "after")],
-        "flink": version.rpartition(".")[0],
+        "flink_version": version.rpartition(".")[0],
         "backend": "heap",
     }
     ruled = {o.uid: o.verdict for o in st.check(old, **options).operators}
@@ -89,7 +89,7 @@ def test_what_only_running_code_tells(version: str, tmp_path: Path) -> None:
     assert "hashCode() of ran.Ran$KeyMoved changed" in reasons["KeyMoved"]  # a rule tells it already
     assert check.run is not None
     record = check.run.record()
-    assert (record["flink"], record["sample"]) == (options["flink"], 1000)
+    assert (record["flink"], record["sample"]) == (options["flink_version"], 1000)
     assert {s["operator"] for s in record["states"]} == {s.name for s in states} - {"Exits"}
     # RocksDB finds keys by their bytes.
     options["backend"] = "rocksdb"
