@@ -170,7 +170,9 @@ def check_declared_states(restore: Restore, pair: Pair, *, keyed: bool) -> Itera
         if meta.kind != "timers":
             found = list(_check(restore, pair, meta, before, after, keyed=keyed))
             traced = resolve_traced(restore, pair, meta, keyed=keyed) if any(map(is_open, found)) else None
-            yield from found if traced is None else [traced]
+            if traced is not None:  # instead of what is unknown; what is known stays
+                found = [*(f for f in found if not is_open(f)), traced]
+            yield from found
     if before is not None:
         of_macros = [
             n

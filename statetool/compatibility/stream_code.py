@@ -110,9 +110,6 @@ def check_computed_uids(restore: Restore, operators: list[OperatorInventory]) ->
     old, new = classes.old.source, classes.new.source
     assert old is not None
     assert new is not None
-    building = [{(c.place, c.arguments) for c in s.own_calls() if c.use == "builds"} for s in (old, new)]
-    if building[0] == building[1]:
-        return
     changed = {*old.changed_classes(new), *new.changed_classes(old)}
     if old.texts(changed) != new.texts(changed):
         names = ", ".join(str(o.label) for o in operators[:_SHOWN])

@@ -2,7 +2,7 @@
 
 Constants are followed through methods, builders, fields, loops and constructors. Objects of Flink are not executed: a call of one is recorded, and its
 result stands for the call. Execution ends where code depends on something that only a running job has, so what is found is there, and what is not
-found may be there, too. Nothing is restored by what was found here: it decides only verdicts that are unknown otherwise, for the worse.
+found may be there, too. So it decides only verdicts that are unknown otherwise, for the worse, and to which types ``upgrade`` converts such states.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from statetool.java.classes.bytecode import Opcode
 from statetool.java.classes.class_file import (
     PRIVATE,
     STATIC,
@@ -40,7 +41,6 @@ _FLINK: Final = "org.apache.flink."
 _STREAMS: Final = "org.apache.flink.streaming.api."
 _FUNCTIONS: Final = "org.apache.flink.api.common.functions."
 _DESCRIPTOR: Final = "StateDescriptor"
-_INVOKESTATIC: Final = 0xB8
 _TYPE_ENDS: Final = ("TypeInfo", "TypeInformation", "Serializer")
 _GIVES_TYPE: Final = tuple(f"{name};" for name in _TYPE_ENDS)
 _OF_TYPE: Final = ("createSerializer", "getTypeInfo")
@@ -323,7 +323,7 @@ class _Tracer(Machine):
             return found
         if isinstance(receiver, list) and method.name == "clone":
             return list(receiver)
-        if op == _INVOKESTATIC and (method.owner, method.name) in _LIST_MAKERS:
+        if op == Opcode.INVOKESTATIC and (method.owner, method.name) in _LIST_MAKERS:
             items = arguments[0] if len(arguments) == 1 and isinstance(arguments[0], list) else arguments
             return _Items("a list", items=list(items))
         if (method.owner, method.name) == ("java.lang.String", "valueOf") and isinstance(arguments[0], str):
@@ -401,9 +401,9 @@ def _joined(constants: list[Any], values: list[Any], kinds: list[str]) -> str | 
         return None
     texts = [_shown(value, kind) for value, kind in zip(values, kinds, strict=True)]
     for text in texts:
-        if text is None:
+        if text is None or _HOLE in text:
             return None
-        recipe = recipe.replace(_HOLE, text.replace(_HOLE, ""), 1)
+        recipe = recipe.replace(_HOLE, text, 1)
     return recipe
 
 
