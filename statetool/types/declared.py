@@ -15,12 +15,12 @@ from statetool.types.conventions import Convention, parse_convention
 from statetool.types.flink_calls import FlinkCall
 from statetool.types.java import JavaType, parse_java_type
 from statetool.types.python_types import PythonState
-from statetool.types.traced import TracedOperator
 from statetool.types.type_information import TypeInformation
 
 if TYPE_CHECKING:
     from statetool.types.execution import Creation, Result
     from statetool.types.serializable import SerializableClass
+    from statetool.types.traced import TracedOperator
 
 #: Maximum number of fields, constants or steps of a declaration in messages.
 _SHOWN_PARTS: Final = 6
