@@ -11,7 +11,7 @@ import pytest
 from tests.support.flink import pairs
 from tests.support.flink.corpus_cases import case_folder, case_folders
 from tests.support.flink.machine import AVRO_RECORDS, JARRED, MESSAGES, FlinkMachine
-from tests.support.flink.versions import flink_versions
+from tests.support.flink.versions import flink_versions, release_of
 from tests.support.flink.zoo_cases import sources_of
 from tools.flink_jars import DEFAULT_VERSIONS, FlinkUnavailableError, flink_jars, java_tool
 from tools.maven import maven_jars
@@ -29,8 +29,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out combinations of a release and a snapshot kind (marker ``case``) that the corpus does not have, and those out of turn."""
-    absent = {item for item in items if isinstance(item, pytest.Function) and not _has_case(item)}
+    """Leave out combinations that do not exist, and those out of turn.
+
+    The corpus does not have each kind of snapshot (marker ``case``) of each release, and what a parameter names may be newer than a release.
+    """
+    absent = {item for item in items if isinstance(item, pytest.Function) and not (_has_case(item) and _exists(item))}
     absent |= _out_of_turn([item for item in items if isinstance(item, pytest.Function) and item not in absent])
     if absent:
         config.hook.pytest_deselected(items=list(absent))
@@ -67,6 +70,12 @@ def _has_case(item: pytest.Function) -> bool:
         return True
     name = marker.args[0].format(**item.callspec.params)
     return case_folder(str(item.callspec.params["flink"]), name) in case_folders()
+
+
+def _exists(item: pytest.Function) -> bool:
+    """Return whether the release has what the parameters name (marker ``since``)."""
+    version = item.callspec.params.get("flink") if hasattr(item, "callspec") else None
+    return version is None or all(release_of(str(version)) >= mark.args for mark in item.iter_markers("since"))
 
 
 @contextlib.contextmanager

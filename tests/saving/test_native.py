@@ -78,6 +78,20 @@ def test_entries_are_those_of_the_base(
     assert content_of(again) == before
 
 
+@pytest.mark.parametrize("by", ["kernels", "serializers"])
+def test_nulls_in_maps_have_no_value_in_the_layout_of_the_heap_backend(
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: str
+) -> None:
+    """In canonical savepoints of the heap backend a serialized null follows the flag of a null in a map (``HeapKeyValueStateIterator``)."""
+    if by == "serializers":
+        monkeypatch.setattr(group_writer.heap_output, "write_heap", lambda *_: group_writer.heap_output.SLOW)
+    source = statetool.load(str(metadata_of(corpus / "v2_3_0-hashmap-canonical")), declarations=CLASSES)
+    statetool.convert(source, str(tmp_path / "native"), format="native", backend="heap")
+    target = statetool.load(str(tmp_path / "native"), declarations=CLASSES)
+    assert [problem for problem in statetool.verify(target, deep=True).problems if problem.severity == "error"] == []
+    assert source.diff(target).equal
+
+
 @pytest.mark.parametrize("max_parallelism", [128, 1000])
 def test_large_state_becomes_several_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, max_parallelism: int

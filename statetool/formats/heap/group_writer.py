@@ -180,7 +180,10 @@ class _Section:
                 self._head, self._size_at, self._size = composite[: c.pos], self._body.tell(), 1
                 self._body.write((1).to_bytes(4, "big"))
                 self.entries += 1
-            self._body.write(composite[c.pos :] + value)
+            is_null = (
+                value[:1] != b"\x00"
+            )  # then the heap backend writes the serialized null after the flag, but only in canonical form
+            self._body.write(composite[c.pos :] + (value[:1] if is_null else value))
             return
         c.expect_end("a key")
         self._body.write(namespace + key)

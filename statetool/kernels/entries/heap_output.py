@@ -79,8 +79,11 @@ def _put_list(data, programs, state, p, stop, out, o):
 
 @inlined
 def _put_value(data, programs, state, p, stop, out, o):
+    """Write a value. Of the null in a map, whose serialized form may follow (``HeapKeyValueStateIterator``), only the flag."""
     if programs.states[state, KIND] == LIST:
         return _put_list(data, programs, state, p, stop, out, o)
+    if programs.states[state, KIND] == MAP and p < stop and data[p] != 0:
+        return copy_bytes(data, p, 1, out, o)
     return copy_bytes(data, p, stop - p, out, o)
 
 
