@@ -18,6 +18,7 @@ from statetool.formats.heap import group_writer
 from statetool.formats.rocksdb import database_writer
 from statetool.formats.rocksdb.files import DatabaseFiles
 from statetool.formats.rocksdb.tables import Tables
+from statetool.kernels.entries import heap_output
 from statetool.saving import local
 from statetool.saving.streams import native
 from tests.support.corpora.kryo_classes import CLASSES
@@ -84,7 +85,7 @@ def test_nulls_in_maps_have_no_value_in_the_layout_of_the_heap_backend(
 ) -> None:
     """In canonical savepoints of the heap backend a serialized null follows the flag of a null in a map (``HeapKeyValueStateIterator``)."""
     if by == "serializers":
-        monkeypatch.setattr(group_writer.heap_output, "write_heap", lambda *_: group_writer.heap_output.SLOW)
+        monkeypatch.setattr(heap_output, "write_heap", lambda *_: heap_output.SLOW)
     source = statetool.load(str(metadata_of(corpus / "v2_3_0-hashmap-canonical")), declarations=CLASSES)
     statetool.convert(source, str(tmp_path / "native"), format="native", backend="heap")
     target = statetool.load(str(tmp_path / "native"), declarations=CLASSES)
