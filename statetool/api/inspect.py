@@ -137,8 +137,8 @@ def check(
     sample
         Number of values per state that they read; ``None`` for all.
     all_files
-        Look for each file of ``a``, also if that takes many requests to an object store. Otherwise three of them are looked for, and the
-        others only if one of these is missing.
+        Look for each file of ``a``, also if that takes more than a few requests to an object store. By default, ``check`` then looks for three
+        of them, and for the others only if one of these is missing.
     config
         The Flink configuration of the new job: a file, or the URL of a job or JobManager.
     parallelism, max_parallelism

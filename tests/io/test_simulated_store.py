@@ -84,6 +84,7 @@ def test_check_looks_for_three_of_many_files_unless_one_is_missing(few: World, m
     few.requests.clear()
     assert look(all_files=True) == ("proved", {"note"})
     everything = len(few.requests)
+    # The client keeps the listing, in which the file still is.
     folder, _, last = max(asked).rpartition("/")
     del few.folders[folder][last]
     del few.objects[f"{folder}/{last}"]

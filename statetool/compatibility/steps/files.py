@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from statetool.compatibility.restore import Restore
@@ -30,8 +30,9 @@ from statetool.snapshot.locate import rebase_path
 _MANY: Final = 4
 #: Files that one request for a listing returns.
 _LISTED_AT_A_TIME: Final = 1_000
-#: Requests with which files in an object store are looked for, unless some are missing or the user wants it (``--all-files``).
-_MOST_REQUESTS: Final = 8
+#: Requests with which files in an object store are looked for, unless some are missing or the user wants it (``--all-files``). Reading
+#: _metadata takes up to three more.
+_MOST_REQUESTS: Final = 6
 _SHOWN: Final = 3
 #: Schemes of Flink's file systems for one store.
 _S3: Final = ("s3", "s3a", "s3n", "s3p")
@@ -111,21 +112,20 @@ def _all_exist(restore: Restore) -> Iterator[Result]:
     directories = directories_of(restore)
     places, unseen = _places(restore, directories)
     requests = _requests(directories, places)
+    count = sum(len(directories[folder].needed) for folder in places)
     found = None
     if requests > _MOST_REQUESTS and not restore.options.all_files:
         some = _some(directories, places)
         tried = _look_in(restore, some, places)
-        if not (tried.missing or tried.short or tried.absolute):
+        if not (tried.missing or tried.short or tried.absolute or tried.unseen):
             found = tried
-            looked_for, count = (sum(len(d.needed) for f, d in of.items() if f in places) for of in (some, directories))
-            text = f"the {count - looked_for:,} files of the snapshot that were not looked for exist, as the {looked_for} do that were"
-            yield Assumption(rule="M6", text=text, option=f"--all-files (about {requests:,} requests)")
+            looked_for = sum(len(d.needed) for d in some.values())
+            text = f"{several(count - looked_for, 'file')} of the snapshot that {'was' if count - looked_for == 1 else 'were'} not looked for exist, as the {looked_for} do that were"
+            yield Assumption(rule="M6", text=text, option=f"statetool check --all-files, about {requests:,} requests")
     if found is None:
         found = _look_in(restore, directories, places)
         if requests > _MOST_REQUESTS:
-            count = sum(len(d.needed) for d in directories.values())
-            text = f"{several(count, 'file')} in {several(len(directories), 'directory', 'directories')} were looked for by listing the directories, with about {requests:,} requests."
-            yield note("M6", text)
+            yield note("M6", f"{several(count, 'file')} were looked for, with about {requests:,} requests.")
     unseen += found.unseen
     moved = _found_elsewhere(restore, {f"{folder}/{names[0]}": folder for folder, names in found.absolute.items()})
     gone = {folder: names for folder, names in found.absolute.items() if folder not in moved}
@@ -160,14 +160,17 @@ def _requests(directories: Mapping[str, _Directory], places: Mapping[str, str]) 
 
 
 def _some(directories: Mapping[str, _Directory], places: Mapping[str, str]) -> dict[str, _Directory]:
-    """Return so few of the files that each is one request: the first, the last and the one in the middle, by name."""
-    names = sorted((folder, name) for folder in places for name in directories[folder].needed)
+    """Return so few of the files that each is one request: the first, the one in the middle, and the last of the metadata."""
+    count = sum(len(directories[folder].needed) for folder in places)
+    wanted = {0, count // 2, count - 1}
     chosen: dict[str, _Directory] = {}
-    for folder, name in {names[0], names[len(names) // 2], names[-1]}:
+    before = 0
+    for folder in places:
         whole = directories[folder]
-        part = chosen.setdefault(folder, _Directory(is_relative=whole.is_relative, are_logs=whole.are_logs))
-        part.needed[name] = whole.needed[name]
-        part.whole |= whole.whole & {name}
+        names = [n for i, n in enumerate(whole.needed, before) if i in wanted]
+        before += len(whole.needed)
+        if names:
+            chosen[folder] = replace(whole, needed={n: whole.needed[n] for n in names}, whole=whole.whole & {*names})
     return chosen
 
 
