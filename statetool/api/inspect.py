@@ -103,6 +103,7 @@ def check(
     run: bool = False,
     flink_home: str | os.PathLike[str] | None = None,
     sample: int | None = 1000,
+    all_files: bool = False,
     **start: Unpack[StartOptions],
 ) -> Check:
     """Check whether a job would restore from a snapshot, and return the verdict.
@@ -135,6 +136,9 @@ def check(
         The folder of the Flink that runs them. Defaults to ``FLINK_HOME``, then to the installed package apache-flink-libraries.
     sample
         Number of values per state that they read; ``None`` for all.
+    all_files
+        Look for each file of ``a``, also if that takes more than a few requests to an object store. By default, ``check`` then looks for three
+        of them, and for the others only if one of these is missing.
     config
         The Flink configuration of the new job: a file, or the URL of a job or JobManager.
     parallelism, max_parallelism
@@ -174,7 +178,7 @@ def check(
         old = old.with_types(replace(old.types, source=old_classes))
     new_classes = new_job_classes(other_jars, new)
     renderer = partial(_check_html, a=old.path, b="B" if new is None else new.path)
-    options = replace(restore_options(**start), run=run_options(run, flink_home, sample))
+    options = replace(restore_options(**start), run=run_options(run, flink_home, sample), all_files=all_files)
     checked = check_inventories(old, new, flink_version, backend, new_classes, options)
     return replace(checked, renderer=renderer)
 

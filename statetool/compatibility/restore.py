@@ -43,6 +43,8 @@ class RestoreOptions:
         The job graph of the new job.
     run
         How the classes of the new job are run, ``None`` if they are not.
+    all_files
+        Each file of the snapshot is looked for, also if that takes many requests.
     """
 
     config: Configuration | None = None
@@ -54,6 +56,7 @@ class RestoreOptions:
     map_uids: Mapping[str, str] = field(default_factory=dict)
     graph: JobGraph | None = None
     run: RunOptions | None = None
+    all_files: bool = False
 
     @property
     def mode(self) -> ClaimMode | None:

@@ -219,8 +219,14 @@ class FileStats:
 
     Of a remote directory, the first file is requested. For further files the directory is listed, once: a lookup in the listing that a client
     keeps takes as long as the listing is. If a file is not found, the directory is listed again: a client may have kept an older listing.
+
+    Attributes
+    ----------
+    forgets
+        Listings that the client kept before do not count: files may have been deleted since.
     """
 
+    forgets: bool = False
     _asked: set[str] = field(default_factory=set)
     _listed: dict[str, dict[str, FoundFile]] = field(default_factory=dict)
     #: Directories that were listed again.
@@ -233,6 +239,8 @@ class FileStats:
         folder = parent(uri)
         if folder not in self._asked:
             self._asked.add(folder)
+            if self.forgets:
+                forget_listing(folder)
             if (found := stat(uri)) is not None:
                 return found
         if folder not in self._listed:

@@ -223,6 +223,9 @@ def test_sizes_of_files_are_found_that_are_newer_than_the_listing_a_client_keeps
     stats = FileStats()
     found = [stats(f"{root}/{number}") for number in (3, 0, 4, 2, 1, 5)]
     assert [f and f.size_bytes for f in found] == [3, 0, 4, 2, 1, None]
+    other.rm(f"{folder}/2")
+    assert FileStats()(f"{root}/2") is not None, "the client has listed it"
+    assert FileStats(forgets=True)(f"{root}/2") is None
 
 
 def test_a_snapshot_appears_whole_or_not_at_all(store: Any, savepoint: str) -> None:

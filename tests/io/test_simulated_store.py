@@ -68,6 +68,31 @@ def test_files_of_one_key_are_found_where_they_were_moved(few: World) -> None:
         load_newest()[OPERATORS[0]].to_arrow("s0", keys=[KEY])
 
 
+def test_check_looks_for_three_of_many_files_unless_one_is_missing(few: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("statetool.compatibility.steps.files._MOST_REQUESTS", 1)
+    path = "sim://bucket/job/chk-2"
+
+    def look(*, all_files: bool = False) -> tuple[str, set[str]]:
+        verdict = next(
+            s for s in statetool.check(path, flink_version="2.3", all_files=all_files).steps if s.step == "files"
+        )
+        return verdict.status, {f.kind for f in verdict.findings}
+
+    assert look() == ("assumed", set())
+    asked = {path for _, path, _, _ in few.requests if "/shared/" in path}
+    assert len(asked) == 3
+    few.requests.clear()
+    assert look(all_files=True) == ("proved", {"note"})
+    everything = len(few.requests)
+    # The client keeps the listing, in which the file still is.
+    folder, _, last = max(asked).rpartition("/")
+    del few.folders[folder][last]
+    del few.objects[f"{folder}/{last}"]
+    few.requests.clear()
+    assert look() == ("not", {"not", "note"})
+    assert len(few.requests) >= everything
+
+
 def test_requests_are_those_of_the_table(few: World) -> None:
     for command, (expected, _, chain) in rows().items():
         SimulatedFileSystem.clear_instance_cache()  # a command runs in a new process

@@ -261,6 +261,7 @@ def new_job_options(command: Callable[..., None]) -> Callable[..., None]:
 @click.option("--run", "runs", is_flag=True, help="Run the classes of the new job (--jar-b) with Flink, in a JVM.")
 @click.option("--flink-home", metavar="DIR", help="Flink for --run.  [default: FLINK_HOME, apache-flink-libraries]")
 @click.option("--sample", metavar="N|all", default="1000", show_default=True, help="Values per state for --run.")
+@click.option("--all-files", is_flag=True, help="Look for each file of A, also with many requests.")
 @sql_plan_options
 @start_options
 @common_options(*SNAPSHOT, *OUTPUT)
@@ -276,6 +277,7 @@ def check(
     runs: bool,
     flink_home: str | None,
     sample: str,
+    all_files: bool,
     plan_a: str | None,
     plan_b: str | None,
     start: StartOptions,
@@ -287,7 +289,8 @@ def check(
 
     Follows the restore step by step: files, metadata, operators, parallelism, finished tasks, in-flight data,
     coordinators, operator state, keyed state, timers, windows, sources, sinks, claim, and the first checkpoint. What it
-    takes for granted is listed, with the option that proves it.
+    takes for granted is listed, with the option that proves it. If the files of A take more than a few requests to an
+    object store, it looks for three of them, and for the others only if one is missing, or with --all-files.
 
     --run decides what only running code tells: own serializers, constructors, serializers of Kryo, hash codes. It starts a
     JVM (JDK 11 or later) in which Flink and the new job's classes read serializers and values of A. They run with your
@@ -303,7 +306,12 @@ def check(
     """
     paths = [a] if b is None else [a, b]
     first, *others = open_snapshots(paths, options, jars=[jar_a, jar_b], plans=[plan_a, plan_b])
-    run: dict[str, Any] = {"run": runs, "flink_home": flink_home, "sample": _sample_size(sample)}
+    run: dict[str, Any] = {
+        "run": runs,
+        "flink_home": flink_home,
+        "sample": _sample_size(sample),
+        "all_files": all_files,
+    }
     if runs:
         echo_err("--run: the classes of the new job run on this machine, with your rights")
     checked = statetool.check(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from statetool.compatibility.restore import Restore
@@ -30,8 +30,9 @@ from statetool.snapshot.locate import rebase_path
 _MANY: Final = 4
 #: Files that one request for a listing returns.
 _LISTED_AT_A_TIME: Final = 1_000
-#: Files in an object store that are looked for without saying so.
-_MOST_UNTOLD: Final = 8_000
+#: Requests with which files in an object store are looked for, unless some are missing or the user wants it (``--all-files``). Reading
+#: _metadata takes up to three more.
+_MOST_REQUESTS: Final = 6
 _SHOWN: Final = 3
 #: Schemes of Flink's file systems for one store.
 _S3: Final = ("s3", "s3a", "s3n", "s3p")
@@ -49,6 +50,16 @@ class _Directory:
     is_relative: bool = False
     #: All files are changelogs, which have a directory of their own (``state.changelog.dstl.dfs.base-path``).
     are_logs: bool = True
+
+
+@dataclass(slots=True)
+class _Looked:
+    """Files that are missing, by the directory that was looked into or (``absolute``) that the snapshot names, and those of another length."""
+
+    missing: dict[str, list[str]] = field(default_factory=dict)
+    short: dict[str, list[str]] = field(default_factory=dict)
+    absolute: dict[str, list[str]] = field(default_factory=dict)
+    unseen: list[str] = field(default_factory=list)
 
 
 def _irrelevant(restore: Restore) -> str:
@@ -87,6 +98,7 @@ def _look(folder: str, directory: _Directory) -> tuple[list[str], list[str]]:
     """Return the names of files that a directory lacks, and of those that are not as long as the snapshot says."""
     needed, whole = directory.needed, directory.whole
     if len(needed) < _MANY:
+        files.forget_listing(folder)
         sizes = {n: f.size_bytes for n in needed if (f := stat(f"{folder}/{n}")) is not None}
     else:
         sizes = sizes_in(folder)
@@ -97,12 +109,35 @@ def _look(folder: str, directory: _Directory) -> tuple[list[str], list[str]]:
 
 def _all_exist(restore: Restore) -> Iterator[Result]:
     """M6, M7, M8, M11: every file exists where Flink looks for it, with the bytes that the snapshot needs."""
-    missing: dict[str, list[str]] = {}
-    short: dict[str, list[str]] = {}
-    absolute: dict[str, list[str]] = {}
-    unseen: list[str] = []
     directories = directories_of(restore)
+    places, unseen = _places(restore, directories)
+    requests = _requests(directories, places)
+    count = sum(len(directories[folder].needed) for folder in places)
+    found = None
+    if requests > _MOST_REQUESTS and not restore.options.all_files:
+        some = _some(directories, places)
+        tried = _look_in(restore, some, places)
+        if not (tried.missing or tried.short or tried.absolute or tried.unseen):
+            found = tried
+            looked_for = sum(len(d.needed) for d in some.values())
+            text = f"{several(count - looked_for, 'file')} of the snapshot that {'was' if count - looked_for == 1 else 'were'} not looked for exist, as the {looked_for} do that were"
+            yield Assumption(rule="M6", text=text, option=f"statetool check --all-files, about {requests:,} requests")
+    if found is None:
+        found = _look_in(restore, directories, places)
+        if requests > _MOST_REQUESTS:
+            yield note("M6", f"{several(count, 'file')} were looked for, with about {requests:,} requests.")
+    unseen += found.unseen
+    moved = _found_elsewhere(restore, {f"{folder}/{names[0]}": folder for folder, names in found.absolute.items()})
+    gone = {folder: names for folder, names in found.absolute.items() if folder not in moved}
+    yield from _report(restore, found.missing | gone, found.short)
+    yield from _moved(restore, directories, moved, unseen)
+
+
+def _places(restore: Restore, directories: Mapping[str, _Directory]) -> tuple[dict[str, str], list[str]]:
+    """Return the place to look in of each directory, and the directories that are not where Flink looks, or cannot be looked into."""
     named = (restore.old.metadata_file, *(new for _, new in restore.old.rebase))
+    places: dict[str, str] = {}
+    unseen: list[str] = []
     for folder, directory in directories.items():
         place = folder
         if not directory.is_relative:
@@ -113,7 +148,37 @@ def _all_exist(restore: Restore) -> Iterator[Result]:
             if rebased is not None or _scheme(folder) != _scheme(restore.old.metadata_file):
                 unseen.append(folder)
                 place = rebased or ""
-        if not place:
+        if place:
+            places[folder] = place
+    return places, unseen
+
+
+def _requests(directories: Mapping[str, _Directory], places: Mapping[str, str]) -> int:
+    """Return about how many requests to object stores :func:`_look_in` sends."""
+    counts = [len(directories[folder].needed) for folder, place in places.items() if not files.is_local(place)]
+    return sum(n if n < _MANY else -(-n // _LISTED_AT_A_TIME) for n in counts)
+
+
+def _some(directories: Mapping[str, _Directory], places: Mapping[str, str]) -> dict[str, _Directory]:
+    """Return so few of the files that each is one request: the first, the one in the middle, and the last of the metadata."""
+    count = sum(len(directories[folder].needed) for folder in places)
+    wanted = {0, count // 2, count - 1}
+    chosen: dict[str, _Directory] = {}
+    before = 0
+    for folder in places:
+        whole = directories[folder]
+        names = [n for i, n in enumerate(whole.needed, before) if i in wanted]
+        before += len(whole.needed)
+        if names:
+            chosen[folder] = replace(whole, needed={n: whole.needed[n] for n in names}, whole=whole.whole & {*names})
+    return chosen
+
+
+def _look_in(restore: Restore, directories: Mapping[str, _Directory], places: Mapping[str, str]) -> _Looked:
+    found = _Looked()
+    for folder, directory in directories.items():
+        place = places.get(folder)
+        if place is None:
             continue
         try:
             absent, wrong = _look(place, directory)
@@ -121,23 +186,15 @@ def _all_exist(restore: Restore) -> Iterator[Result]:
             name = f"{folder}/{next(iter(directory.needed))}"
             if place != folder or not _found_elsewhere(restore, {name: folder}):
                 raise
-            unseen.append(folder)
+            found.unseen.append(folder)
             continue
         if absent and place == folder and not directory.is_relative:
-            absolute[folder] = absent
+            found.absolute[folder] = absent
         elif absent:
-            missing[place] = absent
+            found.missing[place] = absent
         if wrong:
-            short[place] = wrong
-    moved = _found_elsewhere(restore, {f"{folder}/{names[0]}": folder for folder, names in absolute.items()})
-    missing |= {folder: names for folder, names in absolute.items() if folder not in moved}
-    yield from _report(restore, missing, short)
-    yield from _moved(restore, directories, moved, unseen)
-    count = sum(len(d.needed) for d in directories.values())
-    if not files.is_local(restore.old.metadata_file) and count > _MOST_UNTOLD:
-        requests = -(-count // _LISTED_AT_A_TIME)
-        text = f"{several(count, 'file')} in {several(len(directories), 'directory', 'directories')} were looked for by listing the directories, with about {requests:,} requests."
-        yield note("M6", text)
+            found.short[place] = wrong
+    return found
 
 
 def _scheme(uri: str) -> str:

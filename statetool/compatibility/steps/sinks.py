@@ -266,7 +266,7 @@ def _commit_ids(restore: Restore) -> Iterator[Result]:
 
 def _named_files(restore: Restore) -> Iterator[Result]:
     """X11: files exist that only the state of a sink names, which the restored sink opens (``GenericWriteAheadSink``, ``FileSink``)."""
-    find = FileStats()
+    find = FileStats(forgets=True)
     for operator in (p.old for p in restore.pairs):
         try:
             named, problems = check_named_files(operator, restore.old.metadata_file, find)
