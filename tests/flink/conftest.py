@@ -11,7 +11,7 @@ import pytest
 from tests.support.flink import pairs
 from tests.support.flink.corpus_cases import case_folder, case_folders
 from tests.support.flink.machine import AVRO_RECORDS, JARRED, MESSAGES, FlinkMachine
-from tests.support.flink.versions import flink_versions
+from tests.support.flink.versions import flink_versions, release_of
 from tests.support.flink.zoo_cases import sources_of
 from tools.flink_jars import DEFAULT_VERSIONS, FlinkUnavailableError, flink_jars, java_tool
 from tools.maven import maven_jars
@@ -29,8 +29,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out combinations of a release and a snapshot kind (marker ``case``) that the corpus does not have, and those out of turn."""
-    absent = {item for item in items if isinstance(item, pytest.Function) and not _has_case(item)}
+    """Leave out combinations out of turn, and those of a release with a snapshot kind (``case``) or parameter (``since``) that it does not have."""
+    absent = {i for i in items if isinstance(i, pytest.Function) and not (_has_case(i) and _has_parameters(i))}
     absent |= _out_of_turn([item for item in items if isinstance(item, pytest.Function) and item not in absent])
     if absent:
         config.hook.pytest_deselected(items=list(absent))
@@ -67,6 +67,15 @@ def _has_case(item: pytest.Function) -> bool:
         return True
     name = marker.args[0].format(**item.callspec.params)
     return case_folder(str(item.callspec.params["flink"]), name) in case_folders()
+
+
+def _has_parameters(item: pytest.Function) -> bool:
+    """Return False if a parameter has the marker ``since`` with a later release. The marker of a whole test chooses its releases."""
+    return all(
+        release_of(str(item.callspec.params["flink"])) >= since.args
+        for since in item.iter_markers("since")
+        if "flink" in item.callspec.params
+    )
 
 
 @contextlib.contextmanager

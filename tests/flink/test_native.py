@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from pathlib import Path
 from typing import Final
@@ -43,9 +44,12 @@ _CHECKPOINTS: Final = {
     "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
     "execution.checkpointing.interval": "365 d",
 }
+#: Who owns the files of the snapshot. It makes no difference to a file which snapshot its state came from.
+_MODES: Final = ("CLAIM", "NO_CLAIM")
 
 
 @pytest.mark.case("{name}")
+@pytest.mark.in_turn(1)
 @pytest.mark.parametrize("name", _CASES)
 @pytest.mark.parametrize("parallelism", [1, 2, 3])
 def test_a_native_savepoint_restores_at_each_parallelism(
@@ -77,8 +81,9 @@ def test_a_native_savepoint_restores_at_each_parallelism(
 
 
 @pytest.mark.case("{name}")
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("name", ["rocksdb-canonical", "hashmap-canonical"])
-@pytest.mark.parametrize("mode", ["CLAIM", "NO_CLAIM"])
+@pytest.mark.parametrize("mode", _MODES)
 @pytest.mark.parametrize("ingest", [False, True])
 def test_the_job_goes_on_from_its_incremental_checkpoints(
     flink: FlinkMachine, corpus: Path, tmp_path: Path, name: str, mode: str, *, ingest: bool
@@ -105,8 +110,7 @@ def test_the_job_goes_on_from_its_incremental_checkpoints(
 
 @pytest.mark.since(2, 0)
 @pytest.mark.case("{name}")
-@pytest.mark.parametrize("name", [*_CASES, "forst-native"])
-@pytest.mark.parametrize("mode", ["CLAIM", "NO_CLAIM"])
+@pytest.mark.parametrize(("name", "mode"), zip([*_CASES, "forst-native"], itertools.cycle(_MODES)))
 def test_a_job_of_forst_goes_on_from_its_checkpoints(
     flink: FlinkMachine, corpus: Path, tmp_path: Path, name: str, mode: str
 ) -> None:
@@ -128,8 +132,9 @@ def test_a_job_of_forst_goes_on_from_its_checkpoints(
 
 
 @pytest.mark.case("{name}")
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("name", [*_CASES, "forst-native"])
-@pytest.mark.parametrize("mode", ["CLAIM", "NO_CLAIM"])
+@pytest.mark.parametrize("mode", _MODES)
 def test_a_job_of_the_heap_backend_goes_on(
     flink: FlinkMachine, corpus: Path, tmp_path: Path, name: str, mode: str
 ) -> None:
@@ -151,6 +156,7 @@ def test_a_job_of_the_heap_backend_goes_on(
 
 
 @pytest.mark.case("rocksdb-heap-timers")
+@pytest.mark.in_turn(4)
 @pytest.mark.parametrize("backend", ["rocksdb", "forst"])
 @pytest.mark.parametrize("factory", ["HEAP", "default"])
 def test_timers_of_the_heap_are_found_wherever_the_job_keeps_timers(
