@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 import pytest
@@ -44,6 +44,16 @@ _CHECKPOINTS: Final = {
     "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
     "execution.checkpointing.interval": "365 d",
 }
+#: Operators with each kind of state, for restores after that of all operators: what Flink does with files is the same for each type of value.
+_SOME: Final = (
+    "collections-by-string",
+    "by-tuple",
+    "with-ttl",
+    "timers",
+    "win-session-list",
+    "op-lists",
+    "keyed-broadcast",
+)
 #: Who owns the files of the snapshot. It makes no difference to a file which snapshot its state came from.
 _MODES: Final = ("CLAIM", "NO_CLAIM")
 
@@ -91,7 +101,7 @@ def test_the_job_goes_on_from_its_incremental_checkpoints(
     case = own_case(corpus, flink, name)
     target = tmp_path / "native"
     statetool.convert(str(metadata_of(case)), str(target), format="native", backend="rocksdb")
-    expected = expected_of(case)
+    expected = some_of(expected_of(case))
     requests = judge.requests_for(target, expected)
     modes = dict.fromkeys(("execution.savepoint-restore-mode", "execution.state-recovery.claim-mode"), mode)
     rescaling = {"state.backend.rocksdb.use-ingest-db-restore-mode": str(ingest).lower()}
@@ -119,15 +129,15 @@ def test_a_job_of_forst_goes_on_from_its_checkpoints(
     savepoint = statetool.load(str(metadata_of(case)), declarations=CLASSES)
     statetool.convert(savepoint, str(target), format="native", backend="forst")
     expected = expected_of(case)
-    requests = judge.requests_for(target, expected)
     assert windows.wrongly_continued(flink, target, expected, backend="forst") == []
     config = {**_CHECKPOINTS, "execution.state-recovery.claim-mode": mode}
     snapshot = target
-    for parallelism in (2, 3, 1):
+    for parallelism, found in ((2, expected), (3, some_of(expected)), (1, some_of(expected))):
+        requests = judge.requests_for(target, found)
         answer = judge.restore(
             flink, snapshot, requests, backend="forst", parallelism=parallelism, checkpoint=True, config=config
         )
-        assert judge.differences(answer, expected) == []
+        assert judge.differences(answer, found) == []
         snapshot = Path(answer["checkpoint"])
 
 
@@ -143,15 +153,15 @@ def test_a_job_of_the_heap_backend_goes_on(
     savepoint = statetool.load(str(metadata_of(case)), declarations=CLASSES)
     statetool.convert(savepoint, str(target), format="native", backend="heap")
     expected = expected_of(case)
-    requests = judge.requests_for(target, expected)
     assert windows.wrongly_continued(flink, target, expected, backend="hashmap") == []
     config = {**_CHECKPOINTS, "execution.state-recovery.claim-mode": mode}
     snapshot = target
-    for parallelism in (2, 3, 1):
+    for parallelism, found in ((2, expected), (3, some_of(expected)), (1, some_of(expected))):
+        requests = judge.requests_for(target, found)
         answer = judge.restore(
             flink, snapshot, requests, backend="hashmap", parallelism=parallelism, checkpoint=True, config=config
         )
-        assert judge.differences(answer, expected) == []
+        assert judge.differences(answer, found) == []
         snapshot = Path(answer["checkpoint"])
 
 
@@ -291,6 +301,10 @@ def test_an_operator_with_timers_alone_restores_in_forst(flink: FlinkMachine, tm
         )
         assert judge.differences(answer, expected) == []
         snapshot = Path(answer["checkpoint"])
+
+
+def some_of(expected: dict[str, Any]) -> dict[str, Any]:
+    return {name: expected[name] for name in _SOME}
 
 
 def timers_of(keys: list[int], moments: list[int]) -> list[dict[str, object]]:
