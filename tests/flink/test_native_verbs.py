@@ -54,6 +54,7 @@ def transform(
 
 
 @pytest.mark.case("{written}")
+@pytest.mark.in_turn(1)
 @pytest.mark.parametrize("written", ["rocksdb-canonical", "rocksdb-incremental", "rocksdb-heap-timers"])
 @pytest.mark.parametrize("verb", [rescale, keep, transform])
 @pytest.mark.parametrize("backend", ["rocksdb", "heap", pytest.param("forst", marks=pytest.mark.since(2, 0))])
