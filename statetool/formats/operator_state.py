@@ -11,6 +11,7 @@ from typing import Final
 
 from statetool.errors import UnsupportedError
 from statetool.formats.compression import STREAM_START
+from statetool.formats.keyed.subclasses import learn_states
 from statetool.formats.metadata.handles import MODES
 from statetool.formats.state_meta import (
     BROADCAST,
@@ -49,18 +50,22 @@ def is_compressed(first: bytes | memoryview) -> bool:
     return int.from_bytes(first[:4], "big") >= _CURRENT and first[4:5] == b"\1"
 
 
-def read_header_before(first: bytes | memoryview, types: TypeContext, *, base: int) -> OperatorHeader:
+def read_header_before(
+    first: bytes | memoryview, types: TypeContext, *, base: int, others: tuple[tuple[bytes, int], ...] = ()
+) -> OperatorHeader:
     """Read the header from the bytes before the first element; ``base`` is the start of the stream.
 
     Headers before Flink 1.5 are followed by a count, so their end is not known. If elements are compressed, the header is followed by the
-    beginning of the compressed stream.
+    beginning of the compressed stream. ``others`` are headers (bytes and offset) of subtasks that know more subclasses.
     """
     end: int | None = len(first)
     if bytes(first[4:5]) == b"\1" and bytes(first).endswith(STREAM_START):
         end = len(first) - len(STREAM_START)
-    return read_operator_header(
-        Cursor(first, base=base), types, end=end if int.from_bytes(first[:4], "big") >= _EXACT else None
-    )
+    exact = int.from_bytes(first[:4], "big") >= _EXACT
+    header = read_operator_header(Cursor(first, base=base), types, end=end if exact else None)
+    for raw, offset in others:
+        learn_states(header.states, read_operator_header(Cursor(raw, base=offset), types, end=len(raw)).states)
+    return header
 
 
 def read_operator_header(c: Cursor, types: TypeContext, *, end: int | None = None) -> OperatorHeader:

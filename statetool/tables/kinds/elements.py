@@ -20,8 +20,7 @@ from statetool.errors import DecodeError, FormatError, StatetoolError
 from statetool.formats.compression import read_chunks
 from statetool.formats.keyed.entries import Region, locate
 from statetool.formats.keyed.naming import named_state
-from statetool.formats.keyed.subclasses import learn_states
-from statetool.formats.operator_state import OperatorHeader, read_header_before, read_operator_header
+from statetool.formats.operator_state import read_header_before
 from statetool.formats.state_meta import StateMetaInfo
 from statetool.formats.stream import OpenStream, Stream
 from statetool.io.cursor import Cursor
@@ -90,72 +89,70 @@ def element_columns(meta: StateMetaInfo) -> list[tuple[str, LogicalType]]:
 def element_rows(split: ElementSplit) -> Iterator[tuple[int, Columns]]:
     """Read the rows of one split in a task, a few megabytes of elements at a time."""
     (name,) = split.spec.states
-    types = split.types
     try:
         with split.stream.open() as f:
-            header = _header(f, split)
-            for raw, base in split.descriptions:
-                learn_states(header.states, read_operator_header(Cursor(raw, base=base), types, end=len(raw)).states)
-            meta = next((s for s in header.states if s.name == name), None)
-            if meta is None:
-                raise FormatError(f"the header does not know operator state {name!r}")
-            for path, names in split.spec.options.columns:
-                meta = named_state(meta, path, names)
-            for starts, ends in _windows(split):
-                yield _decode_window(f, split, header, meta, starts, ends)
+            stored = _StoredElements(f, split)
+            table = _ElementTable(stored.state(name), split.spec.options)
+            for window in stored.windows():
+                yield table.rows(window)
     except StatetoolError as error:
         raise error.at(file=split.stream.file, operator=split.spec.operator, state=name) from None
-
-
-def _header(f: OpenStream, split: ElementSplit) -> OperatorHeader:
-    return read_header_before(f.read_at(0, split.header_bytes), split.types, base=split.stream.start)
 
 
 def raw_elements(split: ElementSplit) -> Iterator[bytes]:
     """Read the bytes of the elements of one split, a few megabytes at a time."""
     with split.stream.open() as f:
-        header = _header(f, split)
-        for starts, ends in _windows(split):
-            raw, pos, end = _read_window(f, split, header, starts, ends)
-            for first, stop in zip(pos.tolist(), end.tolist(), strict=True):
-                yield bytes(raw[first:stop])
+        for window in _StoredElements(f, split).windows():
+            for first, stop in zip(window.pos.tolist(), window.end.tolist(), strict=True):
+                yield bytes(window.raw[first:stop])
 
 
-def _windows(split: ElementSplit) -> Iterator[tuple[Int64s, Int64s]]:
-    """Group elements into contiguous runs of about ``_WINDOW_BYTES``. A larger element forms a separate run."""
-    starts, ends = np.array(split.starts, dtype=np.int64), np.array(split.ends, dtype=np.int64)
-    edges = [0, *(np.flatnonzero(starts[1:] != ends[:-1]) + 1).tolist(), len(starts)]
-    for first, last in pairwise(edges):
-        for run in row_runs(ends[first:last] - starts[first:last], max_bytes=_WINDOW_BYTES):
-            yield starts[first:last][run], ends[first:last][run]
+@dataclass(frozen=True, slots=True)
+class _Window:
+    """The bytes of a run of elements, the bounds of each element in them, and their place in a file."""
+
+    raw: memoryview | bytes
+    pos: Int64s
+    end: Int64s
+    place: Region
+    file: str
 
 
-def _decode_window(
-    f: OpenStream, split: ElementSplit, header: OperatorHeader, meta: StateMetaInfo, starts: Int64s, ends: Int64s
-) -> tuple[int, Columns]:
-    raw, pos, end = _read_window(f, split, header, starts, ends)
-    place = Region(0, split.stream.start + int(starts[0]), None, header.compressed)
-    try:
-        return _decode(meta, as_data(raw), pos, end, split.spec.options)
-    except StatetoolError as error:
-        blame(error, *meta.serializers.values())
-        raise locate(error, (place,), split.stream.file) from None
+class _StoredElements:
+    """The elements of a split in its open stream, behind the stream's header."""
 
+    def __init__(self, f: OpenStream, split: ElementSplit) -> None:
+        self._file = f
+        self._split = split
+        first = f.read_at(0, split.header_bytes)
+        self._header = read_header_before(first, split.types, base=split.stream.start, others=split.descriptions)
 
-def _read_window(
-    f: OpenStream, split: ElementSplit, header: OperatorHeader, starts: Int64s, ends: Int64s
-) -> tuple[memoryview | bytes, Int64s, Int64s]:
-    """Return the bytes of a run of elements, and the bounds of each element in them."""
-    base = int(starts[0])
-    region = f.read_at(base, int(ends[-1]) - base)
-    if not header.compressed:
-        return region, starts - base, ends - base
-    raw, start_of = _uncompress(region, base=split.stream.start + base)
-    try:
-        pos = np.array([start_of[p - base] for p in starts.tolist()], dtype=np.int64)
-    except KeyError as e:
-        raise FormatError(f"offset {base + e.args[0]} is not the start of a compressed chunk") from None
-    return raw, pos, np.append(pos[1:], len(raw))
+    def state(self, name: str) -> StateMetaInfo:
+        meta = next((s for s in self._header.states if s.name == name), None)
+        if meta is None:
+            raise FormatError(f"the header does not know operator state {name!r}")
+        return meta
+
+    def windows(self) -> Iterator[_Window]:
+        """Read contiguous runs of elements of about ``_WINDOW_BYTES``. A larger element forms a separate run."""
+        starts, ends = (np.array(bounds, dtype=np.int64) for bounds in (self._split.starts, self._split.ends))
+        edges = [0, *(np.flatnonzero(starts[1:] != ends[:-1]) + 1).tolist(), len(starts)]
+        for first, last in pairwise(edges):
+            for run in row_runs(ends[first:last] - starts[first:last], max_bytes=_WINDOW_BYTES):
+                yield self._window(starts[first:last][run], ends[first:last][run])
+
+    def _window(self, starts: Int64s, ends: Int64s) -> _Window:
+        base = int(starts[0])
+        region = self._file.read_at(base, int(ends[-1]) - base)
+        place, file = Region(0, self._split.stream.start + base, None, self._header.compressed), self._split.stream.file
+        if not self._header.compressed:
+            return _Window(region, starts - base, ends - base, place, file)
+        raw, start_of = _uncompress(region, base=place.offset)
+        try:
+            pos = np.array([start_of[p - base] for p in starts.tolist()], dtype=np.int64)
+        except KeyError as e:
+            raise FormatError(f"offset {base + e.args[0]} is not the start of a compressed chunk") from None
+        return _Window(raw, pos, np.append(pos[1:], len(raw)), place, file)
 
 
 def _uncompress(region: memoryview, *, base: int) -> tuple[bytes, dict[int, int]]:
@@ -168,45 +165,59 @@ def _uncompress(region: memoryview, *, base: int) -> tuple[bytes, dict[int, int]
     return b"".join(chunks), start_of
 
 
-def _decode(meta: StateMetaInfo, data: Bytes, pos: Int64s, end: Int64s, options: ReadOptions) -> tuple[int, Columns]:
-    if meta.kind == "broadcast":
-        return _decode_broadcast(meta, data, pos, end, options)
-    element = element_serializer(meta)
+class _ElementTable:
+    """Rows of one operator state, with the user's names for fields."""
 
-    def decode(run: slice) -> pa.Array:
-        return decode_framed(element, data, pos[run], end[run], options)
+    def __init__(self, meta: StateMetaInfo, options: ReadOptions) -> None:
+        for path, names in options.columns:
+            meta = named_state(meta, path, names)
+        self._meta = meta
+        self._options = options
+        self._value = element_serializer(meta)
 
-    if options.on_error != "keep_raw":
-        columns: Columns = [("value", element.logical, decode(slice(0, len(pos))))]
-    else:
-        values, bad = salvage(decode, len(pos), arrow_type(element.logical, options))
-        undecoded: Undecoded = {i: {meta.name: bytes(data[pos[i] : end[i]])} for i in bad}
-        columns = [("value", element.logical, values), (UNDECODED, UNDECODED_TYPE, raw_column(undecoded, len(pos)))]
-    kept = unexpired_elements(element, data, pos, end, options)
-    if kept is not None:
-        columns = [(name, logical, array.filter(as_arrow(kept))) for name, logical, array in columns]
-    return len(columns[0][2]), columns
+    def rows(self, window: _Window) -> tuple[int, Columns]:
+        """Return the number of rows and the columns of a run of elements."""
+        decode = self._broadcast if self._meta.kind == "broadcast" else self._elements
+        try:
+            return decode(as_data(window.raw), window.pos, window.end)
+        except StatetoolError as error:
+            blame(error, *self._meta.serializers.values())
+            raise locate(error, (window.place,), window.file) from None
 
+    def _elements(self, data: Bytes, pos: Int64s, end: Int64s) -> tuple[int, Columns]:
+        element, options = self._value, self._options
 
-def _decode_broadcast(
-    meta: StateMetaInfo, data: Bytes, pos: Int64s, end: Int64s, options: ReadOptions
-) -> tuple[int, Columns]:
-    """Decode an i4 count n, then n keys and values. If that fails, ``keep_raw`` returns one row with the bytes of all entries."""
-    if len(pos) != 1:
-        raise DecodeError(f"broadcast state with {len(pos)} offsets, expected 1").at(offset=int(pos[0]))
-    key, value = meta.serializers["KEY_SERIALIZER"], element_serializer(meta)
-    undecoded: Undecoded = {}
-    try:
-        _, keys, values = broadcast_entries(key, value, data, pos, end, options)
-    except StatetoolError as error:
+        def decode(run: slice) -> pa.Array:
+            return decode_framed(element, data, pos[run], end[run], options)
+
         if options.on_error != "keep_raw":
-            raise undescribed_error(error, partial(_skip_entries, key, value), data, pos, end) from None
-        keys, values = (pa.nulls(1, arrow_type(t, options)) for t in (key.logical, value.logical))
-        undecoded[0] = {meta.name: bytes(data[pos[0] : end[0]])}
-    columns: Columns = [("key", key.logical, keys), ("value", value.logical, values)]
-    if options.on_error == "keep_raw":
-        columns.append((UNDECODED, UNDECODED_TYPE, raw_column(undecoded, len(keys))))
-    return len(keys), columns
+            columns: Columns = [("value", element.logical, decode(slice(0, len(pos))))]
+        else:
+            values, bad = salvage(decode, len(pos), arrow_type(element.logical, options))
+            undecoded: Undecoded = {i: {self._meta.name: bytes(data[pos[i] : end[i]])} for i in bad}
+            columns = [("value", element.logical, values), (UNDECODED, UNDECODED_TYPE, raw_column(undecoded, len(pos)))]
+        kept = unexpired_elements(element, data, pos, end, options)
+        if kept is not None:
+            columns = [(name, logical, array.filter(as_arrow(kept))) for name, logical, array in columns]
+        return len(columns[0][2]), columns
+
+    def _broadcast(self, data: Bytes, pos: Int64s, end: Int64s) -> tuple[int, Columns]:
+        """Decode an i4 count n, then n keys and values. If that fails, ``keep_raw`` returns one row with the bytes of all entries."""
+        if len(pos) != 1:
+            raise DecodeError(f"broadcast state with {len(pos)} offsets, expected 1").at(offset=int(pos[0]))
+        key, value, options = self._meta.serializers["KEY_SERIALIZER"], self._value, self._options
+        undecoded: Undecoded = {}
+        try:
+            _, keys, values = broadcast_entries(key, value, data, pos, end, options)
+        except StatetoolError as error:
+            if options.on_error != "keep_raw":
+                raise undescribed_error(error, partial(_skip_entries, key, value), data, pos, end) from None
+            keys, values = (pa.nulls(1, arrow_type(t, options)) for t in (key.logical, value.logical))
+            undecoded[0] = {self._meta.name: bytes(data[pos[0] : end[0]])}
+        columns: Columns = [("key", key.logical, keys), ("value", value.logical, values)]
+        if options.on_error == "keep_raw":
+            columns.append((UNDECODED, UNDECODED_TYPE, raw_column(undecoded, len(keys))))
+        return len(keys), columns
 
 
 def _skip_entries(key: Serializer, value: Serializer, c: Cursor) -> None:
