@@ -40,6 +40,7 @@ def try_remedies(findings: Findings, snapshot: statetool.Savepoint, path: str, r
     """
     commands = [f.command for f in findings.findings if f.severity == "error" and "NEW" in shlex.split(f.command)]
     commands = list(dict.fromkeys(commands))
+    findings = _with_proposals(findings)
     runnable = [c for c in commands if not any(word in c for word in _OPEN)]
     texts = dict.fromkeys(commands, "A proposal: it needs your choice, so it was not tried.")
     reason = _why_not(snapshot) if runnable else ""
@@ -71,6 +72,17 @@ def try_remedies(findings: Findings, snapshot: statetool.Savepoint, path: str, r
     if not any(helps.values()):
         return marked
     return replace(marked, conditions=(*marked.conditions, _outcome(check, len(errors), sum(helps.values()))))
+
+
+def _with_proposals(findings: Findings) -> Findings:
+    """Mark the commands that write against what is unknown: no trial can show that they help."""
+    marked = (
+        replace(f, remedy=f"{f.remedy} A proposal: whether it is needed is unknown.")
+        if f.severity == "unknown" and "NEW" in shlex.split(f.command)
+        else f
+        for f in findings.findings
+    )
+    return replace(findings, findings=tuple(marked))
 
 
 def _outcome(check: Check, errors: int, commands: int) -> str:

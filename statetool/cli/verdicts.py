@@ -33,8 +33,9 @@ _KEPT: Final = (
     "--latest", "--rebase", "--uids", "--name-uid", "--declare", "--jar", "--jar-a", "--jar-b", "--columns-from-plan", "--columns-from-plan-a", "--columns-from-plan-b", "--python", "--unsafe-pickle", "--flink", "--backend", "--deep", "--map", "--graph", "--config", "--parallelism", "--max-parallelism", "--claim-mode", "--allow-non-restored", "--last-state", "--flink-home",
 )  # fmt: skip
 
-#: Commands whose ``--backend`` is that of the new job.
-_WITH_BACKEND: Final = (("check",), ("upgrade",), ("report",))
+#: Commands whose options describe the new job. In others they describe what is written, so these name them themselves.
+_OF_NEW_JOB: Final = (("check",), ("upgrade",), ("report",))
+_ABOUT_NEW_JOB: Final = frozenset(("--backend", "--parallelism", "--max-parallelism"))
 
 
 def print_findings(findings: Findings, form: str = "text") -> None:
@@ -151,8 +152,8 @@ def _options(command: tuple[str, ...]) -> tuple[str, ...]:
         suggested = suggested.get_command(context, name)
     accepted = {flag for p in suggested.params for flag in p.opts} if suggested is not None else set()
     words: list[str] = []
-    if command[:1] not in _WITH_BACKEND:
-        accepted -= {"--backend"}  # There it is that of a native savepoint, which the command names itself.
+    if command[:1] not in _OF_NEW_JOB:
+        accepted -= _ABOUT_NEW_JOB
     for option in context.command.params:
         flag = max(option.opts, key=len)
         # Only hash codes of keys, in the classes of the old job, tell the new key groups.

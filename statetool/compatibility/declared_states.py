@@ -269,7 +269,7 @@ def _check(
         text = f"The code of the old job declares {meta.name} with {shown[0]}, that of the new job with {shown[1]}."
         yield from _other_types(restore, pair, meta, fitting, text, keyed=keyed)
     elif before is not None and any(s.is_computed for s in fitting) and not before.has_types_of(after):
-        yield _computed_types(pair, meta, keyed=keyed)
+        yield from _computed_types(restore, pair, meta, keyed=keyed)
     if of_old is not None:
         yield from _other_function(pair, meta, of_old, fitting)
     has_ttl = _has_ttl(meta)
@@ -332,14 +332,17 @@ def _check_computed(
         strings_in_jars(restore.new_jars, {meta.name}) if is_text else before.has_names_of(after, fitting, meta.name)
     )
     if not (is_same and has_texts):
-        yield _computed_types(pair, meta, keyed=keyed)
+        yield from _computed_types(restore, pair, meta, keyed=keyed)
 
 
-def _computed_types(pair: Pair, meta: StateMetaInfo, *, keyed: bool) -> Result:
+def _computed_types(restore: Restore, pair: Pair, meta: StateMetaInfo, *, keyed: bool) -> Iterator[Result]:
+    of_classes = restore.hidden(pair)[1].get(("keyed" if keyed else "operator", meta.name))
+    if of_classes is not None and of_classes.level == Level.INCOMPATIBLE:
+        return  # Whatever the type is, Flink refuses the class of the values.
     text = (
         f"The code of both jobs computes what the state {meta.name} is, and names, types or arguments for that changed."
     )
-    return is_unknown("K4" if keyed else "E4", text, _ASK, pair.old)
+    yield is_unknown("K4" if keyed else "E4", text, _ASK, pair.old)
 
 
 def _other_types(

@@ -7,7 +7,7 @@ before it decide it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from statetool.compatibility.record_types import has_same_types
@@ -15,7 +15,10 @@ from statetool.compatibility.restore import Pair, Restore
 from statetool.compatibility.step_verdicts import Assumption
 from statetool.compatibility.steps.step import Result, is_unknown, may_change
 from statetool.compatibility.traced_states import check_traced_streams, traced_limit
-from statetool.compatibility.verdicts import Remedy
+from statetool.compatibility.verdicts import NEW, A, Remedy
+from statetool.connectors.sinks import COMMITTER_UIDS
+from statetool.formats.operator_id import operator_id_for_uid
+from statetool.snapshot.metadata_tables import operator_row
 from statetool.snapshot.operator import OperatorInventory
 from statetool.types.flink_calls import (
     ASYNC_ELEMENTS,
@@ -24,11 +27,13 @@ from statetool.types.flink_calls import (
     FlinkCall,
     computes_uids,
     connectors_of,
+    connectors_of_uids,
     difference,
     main_classes,
     operator_calls,
     set_max_parallelisms,
 )
+from statetool.types.traced import TracedOperator
 
 _ASK: Final = Remedy("Pass a savepoint of the new job (B), which has its states.")
 _SHOWN: Final = 3
@@ -70,8 +75,36 @@ def check_connectors(restore: Restore) -> Iterator[Result]:
     before, after = map(connectors_of, calls)
     if before - after and after - before:
         gone, fresh = (", ".join(sorted(side)[:_SHOWN]) for side in (before - after, after - before))
+        changed = _changed_connectors(restore, *calls)
+        shown = [
+            f"{uid} had {', '.join(sorted(was))}, and has {', '.join(sorted(now))}" for uid, was, now, _ in changed
+        ]
+        if shown:
+            text = f"The code of the new job has another source or sink: {'; '.join(shown[:_SHOWN])}. Flink fails, or takes the bytes for something else."
+            stored = dict.fromkeys(label for *_, labels in changed for label in labels)
+            remedy = Remedy(
+                "Let the old job finish its commits, and leave out what the old connector stored.",
+                ("drop", A, NEW, *(word for label in stored for word in ("--uid", label))),
+            )
+            yield is_unknown("C1", text, remedy)
+            return
         text = f"The code of the new job has other sources or sinks: no longer {gone}; now {fresh}. If one of them has the uid of another one, Flink fails, or takes the bytes for other positions."
         yield is_unknown("C1", text, Remedy("Pass a savepoint of the new job (B), which has their state."))
+
+
+def _changed_connectors(
+    restore: Restore, before: tuple[FlinkCall, ...], after: tuple[FlinkCall, ...]
+) -> list[tuple[str, set[str], set[str], list[str]]]:
+    """Return the uids that other connectors have in the new job, the classes of both, and the operators whose state the old one stored."""
+    was, now = map(connectors_of_uids, (before, after))
+    labels = {o.state.operator_id: str(o.label) for o in restore.old.operators.values() if operator_row(o).state_bytes}
+    found = []
+    for uid in sorted(was.keys() & now.keys()):
+        ids = [operator_id_for_uid(form.format(uid)) for form in ("{}", *COMMITTER_UIDS)]
+        stored = [labels[i] for i in ids if i in labels]
+        if was[uid] and now[uid] and not was[uid] & now[uid] and stored:
+            found.append((uid, was[uid], now[uid], stored))
+    return found
 
 
 def check_max_parallelism(restore: Restore) -> Iterator[Result]:
@@ -114,7 +147,26 @@ def check_computed_uids(restore: Restore, operators: list[OperatorInventory]) ->
     if old.texts(changed) != new.texts(changed):
         names = ", ".join(str(o.label) for o in operators[:_SHOWN])
         text = f"The code computes uids, and its texts changed. Whether {names} have the uids that they had is unknown."
-        yield is_unknown("O4", text, _ASK)
+        yield is_unknown("O4", text, _rename(operators, old.traced_operators(), new.traced_operators()))
+
+
+def _rename(
+    operators: list[OperatorInventory], before: Mapping[str, TracedOperator], after: Mapping[str, TracedOperator]
+) -> Remedy:
+    """Return the remedy for computed uids: executed code may give an operator another one."""
+    labels = {o.state.operator_id: str(o.label) for o in operators}
+    gone = {uid: one for uid, one in before.items() if uid not in after}
+    fresh = {uid: one for uid, one in after.items() if uid not in before}
+    renames = {}
+    for uid, one in gone.items():
+        alike = [name for name, other in fresh.items() if other == one]
+        if len(alike) == 1 and list(gone.values()).count(one) == 1 and (old_id := operator_id_for_uid(uid)) in labels:
+            renames[labels[old_id]] = alike[0]
+    if not renames:
+        return _ASK
+    shown = ", ".join(f"{old} the uid {new}" for old, new in renames.items())
+    text = f"Executed, it gives {shown}: give them these uids, or pass a savepoint of the new job (B)."
+    return Remedy(text, ("uid", A, NEW, *(f"{old}={new}" for old, new in renames.items())))
 
 
 def check_main_classes(restore: Restore) -> Iterator[Assumption]:

@@ -7,11 +7,12 @@ Flink refuses, or that values are not used: a state that was not found may be th
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
-from statetool.compatibility.declared_types import keyed_meta, resolve_information, type_of
+from statetool.compatibility.declared_types import keyed_meta, resolve_information, serializer_of, type_of
 from statetool.compatibility.restore import Pair, Restore
+from statetool.compatibility.rules.serializers import resolve
 from statetool.compatibility.states import verdict_of
 from statetool.compatibility.steps.step import Result, StateFound, loses, refuses
 from statetool.compatibility.verdicts import Level, Remedy, Resolution
@@ -58,16 +59,36 @@ class TracedPair:
 
         Also ``None`` if the code of the old job gives none of the inputs a type, or another one than the snapshot has.
         """
+        after = [_type_of(found, self.new) for found in self.now.types]
+        own = self._records()
+        types = {n: (one, kind) for (n, one), kind in zip(own, after, strict=False) if kind is not None}
+        return types.get(name)
+
+    def _records(self) -> list[tuple[str, Serializer]]:
+        """Return the states that have the types of the inputs, with the serializers of the records; none if the old code gives other types."""
         own = _of_stream(self.operator, self.was)
         before = [_type_of(found, self.old) for found in self.was.types]
-        after = [_type_of(found, self.new) for found in self.now.types]
-        if self.was.method != self.now.method or not len(own) == len(before) == len(after):
-            return None
+        if self.was.method != self.now.method or not len(own) == len(before) == len(self.now.types):
+            return []
         found = [resolve_information((one,), (t,), self.old) for (_, one), t in zip(own, before, strict=True) if t]
-        if not found or any(one is None or one.level != Level.AS_IS for one in found):
-            return None
-        types = {n: (one, kind) for (n, one), kind in zip(own, after, strict=True) if kind is not None}
-        return types.get(name)
+        return own if found and all(one is not None and one.level == Level.AS_IS for one in found) else []
+
+    def buffers(self) -> dict[str, tuple[Serializer, Serializer]]:
+        """Return the serializers of the records in the buffers of an interval join, before and after; none if the code does not tell both sides."""
+        own = self._records()
+        if tuple(name for name, _ in own) != JOIN_BUFFERS:
+            return {}
+        given = {found.origin: one for found, (_, one) in zip(self.was.types, own, strict=True) if found}
+        after: dict[str, tuple[Serializer, Serializer]] = {}
+        for (name, before), found in zip(own, self.now.types, strict=True):
+            kind = _type_of(found, self.new)
+            # A stream that a method gets has the type that it had.
+            now = given.get(found.origin) if found is not None and found.origin else serializer_of(kind, self.new)
+            # The configuration of the job registers classes of Kryo.
+            if now is None or (kind is not None and any(part.kind == "kryo" for part in kind.walk())):
+                return {}
+            after[name] = before, now
+        return after if len(after) == len(JOIN_BUFFERS) else {}
 
 
 def traced_pair(operator: OperatorInventory, old: TypeContext, new: TypeContext) -> TracedPair | None:
@@ -92,7 +113,7 @@ def _pair_of(restore: Restore, pair: Pair) -> TracedPair | None:
 def traced_metas(operator: OperatorInventory, old: TypeContext, new: TypeContext) -> dict[str, StateMetaInfo]:
     """Return the keyed states of an operator that have another type in the new job, as executed code shows, with that type."""
     traced = traced_pair(operator, old, new)
-    found: dict[str, StateMetaInfo] = {}
+    found = {} if traced is None else _buffer_metas(traced)
     # Code that was not executed may set a time to live.
     if new.source is None or any(c.name == "enableTimeToLive" for c in new.source.flink_calls()):
         return found
@@ -109,6 +130,25 @@ def traced_metas(operator: OperatorInventory, old: TypeContext, new: TypeContext
         if target is not None:
             found[name] = target
     return found
+
+
+def _buffer_metas(traced: TracedPair) -> dict[str, StateMetaInfo]:
+    """Return the buffers of an interval join with the types that executed code gives their records, if it tells both."""
+    metas = {name: traced.operator.listed_keyed[name][1] for name in JOIN_BUFFERS if traced.buffers()}
+    changed = {name: _with_record(metas[name].value, now) for name, (_, now) in traced.buffers().items()}
+    return {
+        name: replace(metas[name], serializers={**metas[name].serializers, "VALUE_SERIALIZER": whole})
+        for name, whole in changed.items()
+        if whole is not None
+    }
+
+
+def _with_record(serializer: Serializer, record: Serializer) -> Serializer | None:
+    """Return the serializer of a buffer with that of its records replaced, ``None`` if it has none."""
+    if isinstance(serializer, BufferEntrySerializer):
+        return serializer.with_child("element", record)
+    changed = ((step, _with_record(part, record)) for step, part in serializer.children())
+    return next((serializer.with_child(step, part) for step, part in changed if part is not None), None)
 
 
 def resolve_traced(restore: Restore, pair: Pair, meta: StateMetaInfo, *, keyed: bool) -> Result | None:
@@ -142,11 +182,13 @@ def resolve_stream(restore: Restore, pair: Pair, name: str) -> Resolution | None
 
 def check_traced_streams(restore: Restore, pair: Pair, names: Sequence[str]) -> Iterator[Result]:
     """Yield the states with the type of their stream that Flink refuses, as executed code shows."""
+    traced = _pair_of(restore, pair)
+    buffers = {} if traced is None else traced.buffers()
     for name in names:
-        resolution = resolve_stream(restore, pair, name)
-        if resolution is None:
+        resolution = resolve(*buffers[name]) if name in buffers else resolve_stream(restore, pair, name)
+        if resolution is None or resolution.level != Level.INCOMPATIBLE:
             continue
-        if name in JOIN_BUFFERS:
+        if name in JOIN_BUFFERS and not buffers:
             # One side alone must neither be converted nor left out.
             yield refuses("K4", f"{name}: {'; '.join(c.text for c in resolution.causes)}", _BOTH_SIDES, pair.old)
         else:
@@ -191,7 +233,7 @@ def _of_stream(operator: OperatorInventory, was: TracedOperator) -> list[tuple[s
 def _type_of(found: StreamType | None, types: TypeContext) -> TypeInformation | None:
     if found is None or found.text:
         return None if found is None else type_of(found.text, types)
-    if types.source is None:
+    if types.source is None or not found.function:
         return None
     return types.source.argument_information(found.function, found.interface, found.index, types.kryo)
 

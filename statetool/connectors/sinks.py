@@ -49,6 +49,8 @@ UNKNOWN_ROLE: Final = "unknown"
 ROLES: Final = {WRITER_STATE: "writer", COMMITTER_STATE: "committer", COMPACT_STATE: "compact-coordinator"}
 #: Role of an operator that commits what all committers of a sink hand over. Its state has the name of theirs.
 GLOBAL_ROLE: Final = "global-committer"
+#: Uids of the committers of a sink, by its uid.
+COMMITTER_UIDS: Final = ("Sink Committer: {}", "Sink {} Global Committer")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +91,7 @@ def sinks_of(operators: Iterable[OperatorInventory]) -> list[Sink]:
         operator_id_for_uid(uid.format(s.operator.uid)): s.connector
         for s in sinks
         if s.state.role == "writer" and s.operator.uid
-        for uid in ("Sink Committer: {}", "Sink {} Global Committer")
+        for uid in COMMITTER_UIDS
     }
     return [
         replace(s, connector=writers.get(s.operator.state.operator_id))

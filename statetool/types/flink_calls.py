@@ -359,11 +359,11 @@ def _is_plain(argument: str) -> bool:
 
 
 def functions_of_uids(calls: Iterable[FlinkCall]) -> dict[str, tuple[str, ...]]:
-    """Return the classes of the functions before each constant uid."""
+    """Return the classes of the functions before each constant uid, and before each id of ``setUidHash``."""
     found: dict[str, tuple[str, ...]] = {}
     functions: tuple[str, ...] = ()
     for call in calls:
-        if call.name == "uid":
+        if call.name in ("uid", "setUidHash"):
             uid = call.arguments[-1] if call.arguments else COMPUTED
             if uid.startswith('"') and functions:
                 found[uid[1:-1]] = functions
@@ -373,6 +373,11 @@ def functions_of_uids(calls: Iterable[FlinkCall]) -> dict[str, tuple[str, ...]]:
         ):
             functions = classes
     return found
+
+
+def function_counts(calls: Iterable[FlinkCall]) -> Counter[str]:
+    """Return how often code gives a stream each class of functions."""
+    return Counter(name for c in calls if c.owner.startswith(_STREAMS) for name in c.classes)
 
 
 def macro_calls(calls: Iterable[FlinkCall]) -> list[FlinkCall]:
@@ -415,6 +420,27 @@ def connectors_of(calls: Iterable[FlinkCall]) -> set[str]:
             found.update(call.classes)
         elif call.owner.startswith(_ENVIRONMENT) and call.name.startswith(("from", "read", "socket")):
             found.add(call.name)
+    return found
+
+
+def connectors_of_uids(calls: Iterable[FlinkCall]) -> dict[str, set[str]]:
+    """Return the classes with which code creates the source or sink of each constant uid."""
+    found: dict[str, set[str]] = {}
+    own: list[FlinkCall] = []
+    for call in calls:
+        if own and own[-1].place != call.place:
+            own = []
+        own.append(call)
+        if call.name == "uid":
+            uid = call.arguments[-1] if call.arguments else COMPUTED
+            calls_before = [c for c in own[:-1] if c.name not in SETTERS]
+            begin = max(
+                (at for at, c in enumerate(calls_before[:-1]) if c.owner.startswith((_STREAMS, _ENVIRONMENT))),
+                default=-1,
+            )
+            if uid.startswith('"') and calls_before and calls_before[-1].name in _TAKES_CONNECTOR:
+                found.setdefault(uid[1:-1], set()).update(connectors_of(calls_before[begin + 1 :]))
+            own = []
     return found
 
 

@@ -9,20 +9,23 @@ from statetool.types.flink_calls import DeclaredState
 
 @dataclass(frozen=True, slots=True)
 class StreamType:
-    """The type of the records of a stream: a text of code (``Types.INT``), or a type argument of a function of the job.
+    """The type of the records of a stream: a text of code (``Types.INT``), a type argument of a function of the job, or that of a parameter.
 
     Attributes
     ----------
     text
-        Empty if the function tells.
+        Empty if the function or the origin tells.
     function, interface, index
         Name of the function's class, the interface of Flink that it implements, and which type argument of that it is.
+    origin
+        The parameter of a method that is the stream. Its type is not known, and is the same wherever it has no other one.
     """
 
     text: str
     function: str = ""
     interface: str = ""
     index: int = 0
+    origin: str = ""
 
 
 @dataclass(frozen=True, slots=True)

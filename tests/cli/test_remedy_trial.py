@@ -92,3 +92,10 @@ def test_a_suggested_migration_does_not_take_the_backend_of_the_check(numbers: t
     shown = checked(*numbers, "--backend", "heap")
     assert "* tried: the job restores what the suggested command writes" in shown
     assert "--backend" not in shown
+
+
+def test_a_suggested_rescale_does_not_take_the_parallelism_of_the_new_job(numbers: tuple[str, str]) -> None:
+    """The options of the same names of ``rescale`` are about all operators: as printed, it would refuse the number of one."""
+    shown = checked(numbers[0], "--flink", "2.3", "--max-parallelism", "64", "--parallelism", "2")
+    assert f"statetool rescale {numbers[0]} NEW --uid a=64 The job" in shown
+    assert "* tried: the job restores what the suggested command writes" in shown

@@ -52,6 +52,9 @@ TRAPS: Final = (
     ("TrapNotCalled", "StateSame", "unknown"),
     ("TrapOtherJob", "StateSame", "unknown"),
     ("TrapQueryable", "WindowReduceToAggregate", "unknown"),
+    ("TrapNamedToo", "GeneratedToUid", "fully"),
+    ("TrapNamedSometimes", "GeneratedToUid", "fully"),
+    ("TrapTwoLimits", "StateSame", "not"),
 )
 
 
@@ -84,6 +87,15 @@ def checked(snapshots: Path, jars: Path, trap: str, pair: str) -> Check:
 @pytest.mark.parametrize(("trap", "pair", "verdict"), TRAPS)
 def test_code_is_not_taken_for_what_runs(snapshots: Path, jars: Path, trap: str, pair: str, verdict: str) -> None:
     assert checked(snapshots, jars, trap, pair).verdict == verdict
+
+
+def test_no_limit_is_written_if_the_job_sets_several(snapshots: Path, jars: Path) -> None:
+    (cause,) = [
+        c for o in checked(snapshots, jars, "TrapTwoLimits", "StateSame").operators for c in o.causes if c.level
+    ]
+    assert "the code of the new job sets 64" in cause.reason
+    assert cause.remedy is not None
+    assert cause.remedy.command == ()
 
 
 def test_several_main_classes_are_assumed_to_be_the_same(snapshots: Path, jars: Path) -> None:

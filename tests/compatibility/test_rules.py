@@ -12,6 +12,7 @@ import pytest
 import statetool as st
 from statetool.api.load import inventory_of
 from statetool.compatibility.classes.trial import NewClasses
+from statetool.compatibility.rules.serializers import resolve
 from statetool.compatibility.states import Backend, Job, verdict_of
 from statetool.compatibility.steps.keyed_state import _in_forst
 from statetool.compatibility.verdicts import Level, Resolution
@@ -21,7 +22,9 @@ from statetool.java.classes.jar_classes import JarClasses
 from statetool.serializers.avro.serializer import AvroSerializer
 from statetool.serializers.core.base import Serializer
 from statetool.serializers.core.opaque import OpaqueSerializer
+from statetool.serializers.core.snapshot import NESTED_MAGIC
 from statetool.serializers.libraries.flinkx.case_class import FlinkxCaseClassSerializer
+from statetool.serializers.own_composites import OwnCompositeSerializer, open_own_composites
 from statetool.serializers.typeutils.arrays import GenericArraySerializer
 from statetool.serializers.typeutils.tuples import CaseClassSerializer, TupleSerializer
 from statetool.serializers.typeutils.user import UserTypeSerializer
@@ -30,7 +33,7 @@ from tests.support.checks.restore_steps import found, job_graph, snapshot_of, st
 from tests.support.connectors.lake_cases import PACKED
 from tests.support.corpora.archives import HERE, unpack
 from tests.support.failures.damage import Patient
-from tests.support.flink import job_pairs
+from tests.support.flink import job_pairs, pairs
 
 #: A class that the jar of the new job lacks.
 GONE = "corpus.PublicTypes$Order"
@@ -368,3 +371,35 @@ def test_commits_with_a_lower_checkpoint_id(tmp_path: Path) -> None:
     assert "X10" not in {rule for rule, _ in found(st.check(str(patient.folder), flink_version="1.20"))}
     patient.write(replace(patient.metadata, checkpoint_id=1))
     assert ("X10", "loses") in found(st.check(str(patient.folder), flink_version="1.20"))
+
+
+@pytest.mark.full
+def test_parts_of_a_serializer_of_the_job(tmp_path: Path) -> None:
+    """K4: ``CompositeTypeSerializerSnapshot`` has a format of its own, so that parts are compared, as Flink does with the pair of the table."""
+    snapshots = unpack(pairs.SNAPSHOTS, tmp_path / "pairs")
+    assert pairs.results("2.3", "2.3")["kind-serializers", "Own$CompositeRetyped", "rocksdb"] == "refused"
+    path = str(snapshots / "old" / "kind-serializers" / "2.3")
+    operator = st.load(path, uids=["Own$CompositeRetyped"])["Own$CompositeRetyped"].inventory
+    ((_, meta),) = operator.listed_keyed.values()
+    old = meta.value
+    assert isinstance(old, OpaqueSerializer)
+    opened = open_own_composites(old)
+    assert isinstance(opened, OwnCompositeSerializer)
+    assert opened.snapshot == old.snapshot
+    assert [part.type_name for part in opened.nested] == ["Int", "String"]
+
+    def changed(before: bytes, after: bytes) -> OpaqueSerializer:
+        assert old.snapshot.count(before) == 1
+        return OpaqueSerializer(old.snapshot.replace(before, after), "of the new job")
+
+    kinds = [f"org.apache.flink.api.common.typeutils.base.{n}Serializer${n}SerializerSnapshot" for n in ("Int", "Long")]
+    part, other = (len(name).to_bytes(2) + name.encode() for name in kinds)
+    assert resolve(old, old).level == Level.UNKNOWN  # Only the code tells how it writes its values.
+    retyped = resolve(old, changed(part, other))
+    assert (retyped.level, retyped.reason) == (Level.INCOMPATIBLE, "part 1: The type Int became Long.")
+    block = NESTED_MAGIC.to_bytes(4) + (1).to_bytes(4)
+    fewer = changed(block + (2).to_bytes(4) + part + (3).to_bytes(4), block + (1).to_bytes(4))
+    assert resolve(old, fewer).level == Level.INCOMPATIBLE
+    own_payload = changed(block, b"\0\0\0\7" + block)
+    assert open_own_composites(own_payload) is None
+    assert resolve(old, own_payload).level == Level.UNKNOWN

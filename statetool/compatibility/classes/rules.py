@@ -10,15 +10,10 @@ from statetool.errors import several
 from statetool.serializers.core.base import Serializer
 from statetool.serializers.typeutils.enums import ScalaEnumSerializer
 from statetool.serializers.typeutils.pojo import PojoSerializer
-from statetool.serializers.typeutils.tuples import CaseClassSerializer
+from statetool.serializers.typeutils.tuples import CaseClassSerializer, type_of_field
 from statetool.types.declared import TypeContext
 
 _JAR_A: Final = "Pass the jar of the old job with --jar-a."
-#: Descriptors of fields, by the serializers that Flink's macro gives them.
-_OF_FIELDS: Final = {
-    "Boolean": "Z", "Byte": "B", "Short": "S", "Char": "C", "Int": "I", "Long": "J", "Float": "F", "Double": "D",
-    "String": "Ljava/lang/String;",
-}  # fmt: skip
 _REMEDY: Final = migration_remedy("Write a copy of the snapshot in which the values have the classes of the new job.")
 
 
@@ -46,11 +41,7 @@ def _case_class(part: CaseClassSerializer, old: TypeContext, new: TypeContext) -
         yield Resolution.because(Level.INCOMPATIBLE, text, _REMEDY)
         return
     for (field, descriptor), kept in zip(after, part.nested, strict=True):
-        if (
-            descriptor in _OF_FIELDS.values()
-            and kept.type_name in _OF_FIELDS
-            and _OF_FIELDS[kept.type_name] != descriptor
-        ):
+        if type_of_field(kept, descriptor) is not None:
             text = f"The field {field} of the case class {name} is no {kept.type_name} in the new job."
             yield Resolution.because(Level.INCOMPATIBLE, text, _REMEDY)
     before = None if old.source is None else old.source.case_class(name)

@@ -28,7 +28,7 @@ from statetool.compatibility.verdicts import (
     combine,
     migration_remedy,
 )
-from statetool.errors import UnknownSerializerError
+from statetool.errors import UnknownSerializerError, several
 from statetool.io.output import Output
 from statetool.serializers.avro.serializer import AvroSerializer
 from statetool.serializers.core.base import Serializer, all_parts
@@ -38,6 +38,7 @@ from statetool.serializers.libraries.beam.serializer import BeamSerializer
 from statetool.serializers.libraries.flinkx.case_class import FlinkxCaseClassSerializer
 from statetool.serializers.libraries.nussknacker import TypedMapSerializer
 from statetool.serializers.messages import DeclaredMessageSerializer
+from statetool.serializers.own_composites import OwnCompositeSerializer, open_own_composites
 from statetool.serializers.runtime import TtlSerializer, unwrap
 from statetool.serializers.sql.rowdata import BinaryDataSerializer
 from statetool.serializers.typeutils.composite import CompositeSerializer
@@ -123,8 +124,10 @@ def _opaque(old: Serializer, new: Serializer) -> Resolution:
         same = "is the same" if snapshot_bytes(old) == snapshot_bytes(new) else "differs"
     except UnknownSerializerError:
         same = "is missing"
-    if isinstance(old, OpaqueSerializer) and isinstance(new, OpaqueSerializer) and (known := _by_code(old, new, same)):
-        return known
+    if isinstance(old, OpaqueSerializer) and isinstance(new, OpaqueSerializer):
+        known = _by_code(old, new, same) or _by_parts(old, new)
+        if known is not None:
+            return known
     reason = (
         f"Only the serializer class itself determines how to read {old.type_name}; its snapshot in the new job {same}."
     )
@@ -138,6 +141,28 @@ def _by_code(old: OpaqueSerializer, new: OpaqueSerializer, same: str) -> Resolut
     if not name or before is None or after is None:
         return None
     return _AS_IS if same == "is the same" and before.has_same_code(name, after) else None
+
+
+def _by_parts(old: OpaqueSerializer, new: OpaqueSerializer) -> Resolution | None:
+    """Return the resolution of serializers with composites of the job, ``None`` if their parts do not tell.
+
+    Follows ``CompositeTypeSerializerSnapshot.resolveSchemaCompatibility``, which is final: Flink refuses what it refuses for a part. If it
+    migrates one, the code of the job decides whether it reads the old values.
+    """
+    before, after = map(open_own_composites, (old, new))
+    if before is None or after is None:
+        return None
+    if not isinstance(before, OwnCompositeSerializer) or not isinstance(after, OwnCompositeSerializer):
+        opened = isinstance(before, OpaqueSerializer) or isinstance(after, OpaqueSerializer)
+        return None if opened else resolve(before, after)
+    if before.snapshot_name != after.snapshot_name:
+        return None
+    if len(before.nested) != len(after.nested):
+        text = f"{before.snapshot_name} has {several(len(after.nested), 'part')} in the new job, and {len(before.nested)} in the snapshot."
+        return Resolution.because(Level.INCOMPATIBLE, text, MIGRATE)
+    pairs = zip(before.nested, after.nested, strict=True)
+    parts = combine(resolve(a, b).inside(f"part {n + 1}") for n, (a, b) in enumerate(pairs))
+    return parts if parts.level == Level.INCOMPATIBLE else None
 
 
 def switch_ttl(*, may_switch: bool | None, on: bool) -> Resolution:

@@ -47,7 +47,7 @@ from statetool.errors import several
 from statetool.formats.operator_id import operator_id_for_uid
 from statetool.snapshot.metadata_tables import operator_row
 from statetool.snapshot.operator import OperatorInventory
-from statetool.types.flink_calls import functions_of_uids, given_uids
+from statetool.types.flink_calls import function_counts, functions_of_uids, given_uids
 from statetool.types.operators import OperatorLabel, describe_operators
 
 #: Number of a node of SQL's plan in the name of its operator.
@@ -172,6 +172,43 @@ def _new_uids(restore: Restore, uid: str) -> list[str]:
     if not before.get(uid) or not all(after.get(n) for n in fresh):
         return [""] if fresh else []
     return [n for n in fresh if after[n] == before[uid]]
+
+
+def _named(restore: Restore) -> Iterator[Result]:
+    """O1 without a snapshot of the new job: a function that had no uid has one, so no operator has the id that Flink generated."""
+    classes = restore.job.classes
+    if restore.has_snapshot or classes is None or classes.old.source is None or classes.new.source is None:
+        return
+    calls = [s.flink_calls() for s in (classes.old.source, classes.new.source)]
+    counts = [function_counts(c) for c in calls]
+    before, after = map(functions_of_uids, calls)
+    known = {operator_id_for_uid(uid) for uid in (*given_uids(calls[0])[0], *after)}
+    unnamed = [o for o in restore.old.operators.values() if not o.uid and o.state.operator_id not in known]
+    traced = classes.new.source.traced_operators()
+    sometimes = {a[1:-1] for c in calls[1] if c.name == "uid" and c.branches for a in c.arguments}
+    for uid in sorted(after.keys() - given_uids(calls[0])[0] - sometimes):
+        functions = after[uid]
+        states = {s.name for s in traced[uid].states} if uid in traced else set()
+        once = all(count[name] == 1 for name in functions for count in counts)
+        alike = [o for o in unnamed if _own_states(o) and _own_states(o) == states]
+        if len(alike) != 1 or not once or functions in before.values():
+            continue
+        (old,) = alike
+        amount = several(operator_row(old).state_bytes, "byte")
+        text = (
+            f"The code of the new job gives {', '.join(functions)} the uid {uid}, and that of the old job gave it none"
+        )
+        if restore.options.skips_state:
+            yield loses("O2", f"{text}: with --allowNonRestoredState, its {amount} of state are lost.", None, old)
+            continue
+        remedy = Remedy("Give the operator its uid.", ("uid", A, NEW, f"{old.label}={uid}"))
+        yield refuses("O1", f"{text}: no operator restores its {amount} of state, and Flink refuses.", remedy, old)
+
+
+def _own_states(operator: OperatorInventory) -> set[str]:
+    """Return the names of the states of an operator that its function declares."""
+    keyed = {name for name, (_, meta) in operator.listed_keyed.items() if meta.kind != "timers"}
+    return {*keyed, *operator.listed_elements} if operator_row(operator).state_bytes else set()
 
 
 def _by_hash(restore: Restore) -> Iterator[Result]:
@@ -355,6 +392,7 @@ STEP: Final = Step(
     checks=(
         _removed,
         guarded(_only_in_old_jar),
+        guarded(_named),
         _by_hash,
         per_pair(_generated_ids),
         guarded(_alike),

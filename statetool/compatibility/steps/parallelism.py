@@ -32,6 +32,7 @@ from statetool.errors import NO_FINDING, StatetoolError, sentence, several
 from statetool.formats.key_groups import default_max_parallelism
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.operator import OperatorInventory
+from statetool.types.flink_calls import set_max_parallelisms
 from statetool.types.operators import describe_operators
 
 _ASK: Final = " With the job graph of the new job (--graph), the check is exact."
@@ -64,9 +65,7 @@ def _parallelism(restore: Restore, pair: Pair) -> Resolution | None:
         )
     if given is None and (limit := traced_limit(restore, pair)) is not None:
         reason = f"The savepoint has max parallelism {before}, and the code of the new job sets {limit}: Flink refuses to restore."
-        # Other operators of its chain get the number, too.
-        text = "Do not set it in the job, or pass a savepoint of the new job (B): check then names the operators to rescale."
-        return Resolution.because(Level.INCOMPATIBLE, reason, Remedy(text, is_final=True))
+        return Resolution.because(Level.INCOMPATIBLE, reason, _rescale_all(restore, limit))
     if after is None or before == after or given is not None or new is None:
         return None
     # If the job does not set it, Flink uses the snapshot's value. The job's savepoint does not show whether the job set it.
@@ -96,6 +95,36 @@ def _rescale(snapshot: Inventory, operator: OperatorInventory, max_parallelism: 
         )
     text = f"{otherwise}, or write a copy with max parallelism {max_parallelism}."
     return Remedy(text, ("rescale", A, NEW, "--uid", f"{operator.label}={max_parallelism}"))
+
+
+def _rescale_all(restore: Restore, limit: int) -> Remedy:
+    """Return the remedy against a max parallelism that code sets for some operators. Which others are in their chains is not known.
+
+    Operators for which a job sets no number take that of the snapshot, so all can have it, unless code sets another one somewhere.
+    """
+    # Loads Arrow, which takes long.
+    from statetool.saving.verbs.rescale import plan_rescale
+
+    classes = restore.job.classes
+    source = None if classes is None else classes.new.source
+    own = {o.state.operator_id: o for o in restore.old.operators.values()}
+    fixed = [o for o in own.values() if o.state.max_parallelism == 1]
+    others = {i: limit for i, o in own.items() if o not in fixed}
+    parallelism = max((restore.options.parallelism or 1, *(own[i].state.parallelism for i in others)))
+    numbers = set() if source is None else set(set_max_parallelisms(source.flink_calls()))
+    if numbers != {str(limit)} or parallelism > limit:
+        text = "Do not set it in the job, or pass a savepoint of the new job (B): check then names the operators to rescale."
+        return Remedy(text, is_final=True)
+    try:
+        plan_rescale(restore.old, others).check()
+    except NO_FINDING:
+        raise
+    except StatetoolError as error:
+        text = f"Do not set it in the job. statetool cannot write a copy with max parallelism {limit}: {sentence(error.message)}"
+        return Remedy(text, is_final=True)
+    text = f"Do not set it in the job, or write a copy in which all operators have max parallelism {limit}: they keep it if the job sets no other one."
+    kept = [word for o in fixed for word in ("--except", str(o.label))]
+    return Remedy(text, ("rescale", A, NEW, "--max-parallelism", str(limit), *kept), is_final=True)
 
 
 def _given(restore: Restore) -> Iterator[Result]:

@@ -66,6 +66,7 @@ _QUERYABLE: Final = "org.apache.flink.api.java.typeutils.ResultTypeQueryable"
 _AGGREGATE: Final = f"{_FUNCTIONS}AggregateFunction"
 #: Methods that only other methods of the same class call, and that need no object.
 _NOT_CALLED: Final = PRIVATE | STATIC | SYNTHETIC
+_PARAMETER: Final = "the parameter "
 _JOINED: Final = ("intervalJoin", "join", "coGroup", "connect")
 
 
@@ -227,6 +228,8 @@ def stream_type(path: ClassPath, stream: Any) -> StreamType | None:
         made = made.receiver
     if not isinstance(made, Made):
         return None
+    if made.origin.startswith(_PARAMETER):
+        return StreamType("", origin=made.origin)
     first, *others = made.arguments or [None]
     if others and isinstance(others[-1], Made) and others[-1].gives_type:
         return _given(path, others[-1:])
@@ -285,7 +288,8 @@ class _Tracer(Machine):
     def follow(self, cls: ClassFile, method: Member, receiver: list[Any]) -> None:
         """Execute a method as far as it is known what it does, with arguments that are not known."""
         count = len(parse_parameters(method.descriptor)[0])
-        arguments = [Made(f"the parameter {n + 1} of {method.name}") for n in range(count)]
+        at = f"{cls.name}.{method.name}{method.descriptor}"
+        arguments = [Made(f"{_PARAMETER}{n + 1} of {at}") for n in range(count)]
         try:
             self.run(cls, method, [*receiver, *arguments], 0)
         except (Thrown, Unfollowed, AddressHash):

@@ -100,7 +100,28 @@ def _read_scala_enum(reader: SnapshotReader, c: Cursor, name: str, version: int)
         ).at(offset=c.offset - 4)
     enum_class = c.utf()
     pairs = [(c.utf(), c.i4()) for _ in range(c.count("constants", at_least=6))]
-    return ScalaEnumSerializer(name, version, enum_class, tuple(n for n, _ in pairs), tuple(i for _, i in pairs))
+    names, ids = tuple(n for n, _ in pairs), tuple(i for _, i in pairs)
+    names, ids = _renewed_values(reader, enum_class, names, ids) or (names, ids)
+    return ScalaEnumSerializer(name, version, enum_class, names, ids)
+
+
+def _renewed_values(
+    reader: SnapshotReader, enum_class: str, names: tuple[str, ...], ids: tuple[int, ...]
+) -> tuple[tuple[str, ...], tuple[int, ...]] | None:
+    """Return the values with which a job starts, if its class numbers all of them otherwise; ``None`` if the classes do not tell."""
+    source, former = (reader.types.source, reader.types.former) if reader.types.renewed else (None, None)
+    stored = tuple(n for _, n in sorted(zip(ids, names, strict=True)))
+    # If the fields of the former class are in the order of the ids, it numbers its values itself.
+    if source is None or former is None or sorted(ids) != list(range(len(ids))):
+        return None
+    after = source.enumeration_values(enum_class)
+    if (
+        former.enumeration_values(enum_class) != stored
+        or not set(stored) <= set(after)
+        or after[: len(stored)] == stored
+    ):
+        return None
+    return after, tuple(range(len(after)))
 
 
 SNAPSHOTS: Final = {

@@ -24,6 +24,7 @@ from statetool.serializers.typeutils.composite import (
     sequence,
     sum_of_lengths,
 )
+from statetool.serializers.typeutils.java_types import type_snapshot
 from statetool.serializers.typeutils.renewal import renewed_serializer
 from statetool.types import Field, LogicalType, Scalar, StructType
 from statetool.types.java_hash import (
@@ -36,6 +37,7 @@ from statetool.types.java_hash import (
     is_float32,
     mix_word,
 )
+from statetool.types.type_information import SIMPLE, simple
 
 _SCALA_NUMBERS: Final = frozenset(Scalar(n) for n in ("int8", "int16", "int32", "int64", "float32", "float64"))
 
@@ -96,6 +98,13 @@ class TupleSerializer(CompositeSerializer):
         if any(part.needs_frame for part in self.nested[:-1]):
             return PerRecord(self.decode)
         return Struct(self.steps, tuple(s.program() for s in self.nested))
+
+
+#: Descriptors of fields of case classes, by the serializers that Flink's macro gives them.
+_OF_FIELDS: Final = {
+    "Boolean": "Z", "Byte": "B", "Short": "S", "Char": "C", "Int": "I", "Long": "J", "Float": "F", "Double": "D",
+    "String": "Ljava/lang/String;",
+}  # fmt: skip
 
 
 class CaseClassSerializer(TupleSerializer):
@@ -166,12 +175,39 @@ def _read_subclass(read: ReadPayload) -> ReadPayload:
     return read_tuple
 
 
+def _read_case_class(read: ReadPayload) -> ReadPayload:
+    """Let a job start with the primitive fields and texts that its case class has in the place of others."""
+
+    def read_class(reader: SnapshotReader, c: Cursor, name: str, version: int) -> Serializer:
+        former = read(reader, c, name, version)
+        source = reader.types.source if reader.types.renewed else None
+        if source is None or not isinstance(former, CaseClassSerializer):
+            return former
+        found = source.case_class(former.outer)
+        if found is None or len(found) != len(former.nested):
+            return former
+        for step, (kept, (_, descriptor)) in zip(former.steps, zip(former.nested, found, strict=True), strict=True):
+            if (other := type_of_field(kept, descriptor)) is not None:
+                information = simple(next(n for n, of in SIMPLE.items() if of == other))
+                former = former.with_child(step, reader.snapshot(Cursor(type_snapshot(information, None, {}))))
+        return former
+
+    return read_class
+
+
+def type_of_field(kept: Serializer, descriptor: str) -> str | None:
+    """Return the name of the type of a field of a case class, if it is another one than a snapshot has, and both are simple."""
+    after = next((name for name, of in _OF_FIELDS.items() if of == descriptor), None)
+    return after if kept.type_name in _OF_FIELDS and after != kept.type_name else None
+
+
+_CASE_CLASS: Final = composite(CaseClassSerializer, outer_versions=(1, 2))
 _TUPLES: Final = composite(TupleSerializer, outer_versions=(1, 2))
 
 SNAPSHOTS: Final = {
     "Tuple0SerializerSnapshot": simple_readers((TUPLE0,))["Tuple0Serializer$Tuple0SerializerSnapshot"],
     "TupleSerializerSnapshot": _TUPLES._replace(read=_read_subclass(_TUPLES.read)),
     "TupleSerializerConfigSnapshot": composite(TupleSerializer, outer_versions=(1, 2)),
-    "ScalaCaseClassSerializerSnapshot": composite(CaseClassSerializer, outer_versions=(1, 2)),
+    "ScalaCaseClassSerializerSnapshot": _CASE_CLASS._replace(read=_read_case_class(_CASE_CLASS.read)),
     "Tuple2CaseClassSerializerSnapshot": composite(CaseClassSerializer, outer_versions=(1, 2)),
 }

@@ -543,3 +543,34 @@ final class TrapQueryable extends WindowedJob {
             .reduce((a, b) -> b).uid("windows");
     }
 }
+
+/** The function that has a uid is used without one, too. */
+final class TrapNamedToo extends Job {
+    public DataStream<?> build(DataStream<String> lines) {
+        return keyed(lines).flatMap(new UidOnlyA())
+            .union(keyed(lines).flatMap(new UidOnlyA()).uid("more")) // new
+            ;
+    }
+}
+
+/** The function has a uid under a condition. */
+final class TrapNamedSometimes extends Job {
+    public DataStream<?> build(DataStream<String> lines) {
+        SingleOutputStreamOperator<String> sums = keyed(lines).flatMap(new UidOnlyA());
+        if (Boolean.getBoolean("named")) { // new
+            sums.uid("sums"); // new
+        } // new
+        return sums;
+    }
+}
+
+/** Two operators have different limits. */
+final class TrapTwoLimits extends Job {
+    public DataStream<?> build(DataStream<String> lines) {
+        return keyed(lines).flatMap(new InValue())
+            .setMaxParallelism(64) // new
+            .uid("sums").map(line -> line)
+            .setMaxParallelism(32) // new
+            ;
+    }
+}
