@@ -18,12 +18,20 @@ from statetool.compatibility.record_types import has_same_streams
 from statetool.compatibility.restore import Pair, Restore
 from statetool.compatibility.rules.serializers import switch_ttl
 from statetool.compatibility.states import another_kind, verdict_of
-from statetool.compatibility.steps.step import Result, StateFound, is_open, is_unknown, loses, may_change, note
-from statetool.compatibility.traced_states import resolve_traced
+from statetool.compatibility.steps.step import (
+    Result,
+    StateFound,
+    is_open,
+    is_unknown,
+    kinds_of,
+    loses,
+    may_change,
+    note,
+)
+from statetool.compatibility.traced_states import has_ttl, resolve_traced
 from statetool.compatibility.verdicts import CheckWarning, Level, Remedy, Resolution, migration_remedy
 from statetool.formats.state_meta import StateMetaInfo
 from statetool.serializers.core.base import Serializer, all_parts
-from statetool.serializers.runtime import TtlSerializer
 from statetool.serializers.streaming import TraversableSerializer
 from statetool.serializers.typeutils.options import OptionSerializer, ScalaEitherSerializer
 from statetool.snapshot.operator import OperatorInventory
@@ -136,7 +144,7 @@ def _declared_meta(
     if keyed:
         # A method that sets a time to live may do so for any state.
         has_helpers = any(side.ttl_helpers(states) is not None for side, states in ((was, of_old), (now, of_new)))
-        says_ttl = all(has_ttl == _has_ttl(meta) for *_, has_ttl in fitting)
+        says_ttl = all(with_ttl == has_ttl(meta) for *_, with_ttl in fitting)
         if has_helpers or not says_ttl or new.mode not in ("", "keyed"):
             return None
         return keyed_meta(meta, new.kind, types, after, ttl=new.has_ttl)
@@ -147,10 +155,6 @@ def _declared_meta(
 
 def _scope(*, keyed: bool) -> Scope:
     return "keyed" if keyed else "operator"
-
-
-def _has_ttl(meta: StateMetaInfo) -> bool:
-    return any(isinstance(p, TtlSerializer) for p in all_parts(meta.value))
 
 
 def check_declared_states(restore: Restore, pair: Pair, *, keyed: bool) -> Iterator[Result]:
@@ -169,7 +173,8 @@ def check_declared_states(restore: Restore, pair: Pair, *, keyed: bool) -> Itera
     for name, meta in metas.items():
         if meta.kind != "timers":
             found = list(_check(restore, pair, meta, before, after, keyed=keyed))
-            traced = resolve_traced(restore, pair, meta, keyed=keyed) if any(map(is_open, found)) else None
+            is_settled = any(kind in ("not", "loses") for one in found for kind in kinds_of(one))
+            traced = None if is_settled else resolve_traced(restore, pair, meta, keyed=keyed)
             if traced is not None:  # instead of what is unknown; what is known stays
                 found = [*(f for f in found if not is_open(f)), traced]
             yield from found
@@ -199,7 +204,7 @@ def check_fields(restore: Restore, pair: Pair) -> Iterator[Result]:
 def check_times_to_live(restore: Restore, pair: Pair) -> Iterator[Result]:
     """K7: Flink compares the time stamps of values with the time to live of the new job."""
     classes = restore.job.classes
-    states = [n for n, (_, m) in pair.old.listed_keyed.items() if _has_ttl(m)]
+    states = [n for n, (_, m) in pair.old.listed_keyed.items() if has_ttl(m)]
     if not states or classes is None or classes.old.source is None or classes.new.source is None:
         return
     before, after = (ttl_calls(s.flink_calls()) for s in (classes.old.source, classes.new.source))
@@ -272,10 +277,10 @@ def _check(
         yield from _computed_types(restore, pair, meta, keyed=keyed)
     if of_old is not None:
         yield from _other_function(pair, meta, of_old, fitting)
-    has_ttl = _has_ttl(meta)
-    if keyed and all(s.has_ttl != has_ttl for s in fitting):
-        switched = switch_ttl(may_switch=restore.job.ttl_may_switch, on=not has_ttl)
-        if of_old is not None and any(s.has_ttl == has_ttl for s in of_old):
+    with_ttl = has_ttl(meta)
+    if keyed and all(s.has_ttl != with_ttl for s in fitting):
+        switched = switch_ttl(may_switch=restore.job.ttl_may_switch, on=not with_ttl)
+        if of_old is not None and any(s.has_ttl == with_ttl for s in of_old):
             yield StateFound(rule="K6", operator=old, scope="keyed", verdict=verdict_of(meta.name, switched))
         else:
             yield is_unknown("K6", f"{switched.reason} So the code of the new job declares it.", _ASK, old)

@@ -14,10 +14,11 @@ from statetool.compatibility.record_types import has_same_types
 from statetool.compatibility.restore import Pair, Restore
 from statetool.compatibility.step_verdicts import Assumption
 from statetool.compatibility.steps.step import Result, is_unknown, may_change
-from statetool.compatibility.traced_states import check_traced_streams, traced_limit
+from statetool.compatibility.traced_states import CONTENTS, check_traced_streams, is_refused, is_traced, traced_limit
 from statetool.compatibility.verdicts import NEW, A, Remedy
 from statetool.connectors.sinks import COMMITTER_UIDS
 from statetool.formats.operator_id import operator_id_for_uid
+from statetool.formats.state_meta import StateMetaInfo
 from statetool.snapshot.metadata_tables import operator_row
 from statetool.snapshot.operator import OperatorInventory
 from statetool.types.flink_calls import (
@@ -25,18 +26,55 @@ from statetool.types.flink_calls import (
     GROUPED,
     JOIN_BUFFERS,
     FlinkCall,
-    computes_uids,
+    chooses,
     connectors_of,
     connectors_of_uids,
+    declared_states,
     difference,
     main_classes,
     operator_calls,
     set_max_parallelisms,
+    settled_uids,
 )
-from statetool.types.traced import TracedOperator
 
 _ASK: Final = Remedy("Pass a savepoint of the new job (B), which has its states.")
 _SHOWN: Final = 3
+#: States of Flink's operators that have the type of a stream.
+_OF_STREAMS: Final = (CONTENTS, *GROUPED, *JOIN_BUFFERS)
+
+
+def check_choices(restore: Restore, pair: Pair, *, keyed: bool) -> Iterator[Result]:
+    """K4 and E4 without a snapshot of the new job: code that decides types of states by conditions or arguments changed."""
+    listed = pair.old.listed_keyed
+    # The step of windows knows the types that their functions give.
+    metas = {n: m for n, (_, m) in listed.items() if n != CONTENTS} if keyed else dict(pair.old.listed_elements)
+    if names := open_choices(restore, pair, metas, keyed=keyed):
+        text = f"The code chooses types, functions or uids by conditions or arguments, and it changed. Whether {', '.join(names[:_SHOWN])} has the same type is unknown."
+        yield is_unknown("K4" if keyed else "E4", text, _ASK, pair.old)
+
+
+def open_choices(restore: Restore, pair: Pair, metas: Mapping[str, StateMetaInfo], *, keyed: bool) -> list[str]:
+    """Return the states whose types code chooses, unless it is the same in both jobs, or executing it shows the type.
+
+    The same code makes the same choices, if it has the same arguments. Other code is executed on all ways that it can take.
+    """
+    classes = restore.job.classes
+    if restore.has_snapshot or classes is None or classes.old.source is None or classes.new.source is None:
+        return []
+    old, new = classes.old.source, classes.new.source
+    calls = old.flink_calls()
+    declared = {s.name for s in declared_states(calls)}
+    # States of other operators of Flink have no type that code of the job gives.
+    names = [n for n, m in metas.items() if m.kind != "timers" and (n in declared or n in _OF_STREAMS)]
+    if (
+        not names
+        or not any(chooses((*s.flink_calls(), *s.own_calls())) for s in (old, new))
+        or old.has_same_building(new)
+    ):
+        return []
+    if pair.old.state.operator_id in gone_uids(restore) or is_refused(restore, pair):
+        return []
+    return [n for n in names if not is_traced(restore, pair, metas[n], keyed=keyed)]
 
 
 def check_stream_operators(restore: Restore, pair: Pair) -> Iterator[Result]:
@@ -45,9 +83,10 @@ def check_stream_operators(restore: Restore, pair: Pair) -> Iterator[Result]:
     own = [n for n in (*GROUPED, *JOIN_BUFFERS) if n in pair.old.listed_keyed]
     if not own or classes is None or classes.old.source is None or classes.new.source is None:
         return
-    if not restore.has_snapshot and not has_same_types(classes.old, classes.new):
-        traced = list(check_traced_streams(restore, pair, own))
-        yield from traced or [_unknown_type("K4", own, pair)]
+    traced = list(check_traced_streams(restore, pair, own))
+    yield from traced
+    if not restore.has_snapshot and not traced and not has_same_types(classes.old, classes.new):
+        yield _unknown_type("K4", own, pair)
     changed = difference(*(operator_calls(s.flink_calls(), own) for s in (classes.old.source, classes.new.source)))
     if changed:
         text = f"The code that aggregates or joins by key changed ({changed}). The values of {', '.join(own)} are those of the old code."
@@ -118,8 +157,9 @@ def check_max_parallelism(restore: Restore) -> Iterator[Result]:
     after = set_max_parallelisms(classes.new.source.flink_calls())
     numbers = {str(p.old.state.max_parallelism) for p in restore.pairs}
     fresh = Counter(after) - Counter(before) if classes.old.source is not None else Counter(set(after) - numbers)
-    if any(traced_limit(restore, pair) is not None for pair in restore.pairs):
-        return  # The rule of operators knows that Flink refuses.
+    for limit in filter(None, (traced_limit(restore, pair) for pair in restore.pairs)):
+        # The rule of operators knows that Flink refuses.
+        fresh -= Counter([str(limit) if fresh[str(limit)] else ""])
     if fresh and not (len(numbers) == 1 and set(fresh) == numbers):
         shown = ", ".join(sorted(n or "a computed number" for n in fresh))
         text = f"The code of the new job sets a max parallelism ({shown}), and operators of the snapshot have {', '.join(sorted(numbers))}: Flink refuses to restore an operator that has another one."
@@ -129,31 +169,40 @@ def check_max_parallelism(restore: Restore) -> Iterator[Result]:
 
 
 def check_computed_uids(restore: Restore, operators: list[OperatorInventory]) -> Iterator[Result]:
-    """O4 without a snapshot of the new job: the code computes uids, and texts in its classes changed.
+    """O4 without a snapshot of the new job: the code computes or chooses uids, and it changed.
 
     Parameters
     ----------
     operators
-        Operators whose uids are no texts of the new jar.
+        Operators that have state.
     """
-    calls = _calls_of_both(restore)
     classes = restore.job.classes
-    if not operators or calls is None or classes is None or not all(map(computes_uids, calls)):
+    calls = _calls_of_both(restore)
+    if not operators or calls is None or classes is None or classes.old.source is None or classes.new.source is None:
         return
     old, new = classes.old.source, classes.new.source
-    assert old is not None
-    assert new is not None
-    changed = {*old.changed_classes(new), *new.changed_classes(old)}
-    if old.texts(changed) != new.texts(changed):
-        names = ", ".join(str(o.label) for o in operators[:_SHOWN])
-        text = f"The code computes uids, and its texts changed. Whether {names} have the uids that they had is unknown."
-        yield is_unknown("O4", text, _rename(operators, old.traced_operators(), new.traced_operators()))
+    (_, computed_before), (settled, computes) = map(settled_uids, calls)
+    if not (computed_before and computes) or old.has_same_building(new):
+        return
+    given = {operator_id_for_uid(uid) for uid in settled}
+    given |= {operator_id_for_uid(uid) for uid, one in new.traced_job.operators.items() if one.is_whole}
+    given |= gone_uids(restore).keys()
+    was = old.traced_job
+    named = {operator_id_for_uid(uid) for uid in was.uids}
+    # If executing the old code shows all of its uids, Flink generated the others.
+    unsure = [o for o in operators if (i := o.state.operator_id) not in given and (i in named or not was.is_whole)]
+    if unsure:
+        names = ", ".join(str(o.label) for o in unsure[:_SHOWN])
+        text = f"The code computes uids, and it changed. Whether {names} have the uids that they had is unknown."
+        yield is_unknown("O4", text, rename_uids(restore, unsure) or _ASK)
 
 
-def _rename(
-    operators: list[OperatorInventory], before: Mapping[str, TracedOperator], after: Mapping[str, TracedOperator]
-) -> Remedy:
-    """Return the remedy for computed uids: executed code may give an operator another one."""
+def rename_uids(restore: Restore, operators: Sequence[OperatorInventory]) -> Remedy | None:
+    """Return the remedy for computed uids if executed code gives operators other ones, ``None`` if it does not tell."""
+    classes = restore.job.classes
+    if classes is None or classes.old.source is None or classes.new.source is None:
+        return None
+    before, after = (s.traced_job.operators for s in (classes.old.source, classes.new.source))
     labels = {o.state.operator_id: str(o.label) for o in operators}
     gone = {uid: one for uid, one in before.items() if uid not in after}
     fresh = {uid: one for uid, one in after.items() if uid not in before}
@@ -163,10 +212,21 @@ def _rename(
         if len(alike) == 1 and list(gone.values()).count(one) == 1 and (old_id := operator_id_for_uid(uid)) in labels:
             renames[labels[old_id]] = alike[0]
     if not renames:
-        return _ASK
+        return None
     shown = ", ".join(f"{old} the uid {new}" for old, new in renames.items())
     text = f"Executed, it gives {shown}: give them these uids, or pass a savepoint of the new job (B)."
     return Remedy(text, ("uid", A, NEW, *(f"{old}={new}" for old, new in renames.items())))
+
+
+def gone_uids(restore: Restore) -> Mapping[str, str]:
+    """Return ids and uids that the code of the old job gives and that of the new job does not, if both were executed on all ways that they can take."""
+    classes = restore.job.classes
+    if restore.has_snapshot or classes is None or classes.old.source is None or classes.new.source is None:
+        return {}
+    was, now = classes.old.source.traced_job, classes.new.source.traced_job
+    if not now.is_whole or not now.uids:
+        return {}
+    return {operator_id_for_uid(uid): uid for uid, one in was.operators.items() if one.is_whole and uid not in now.uids}
 
 
 def check_main_classes(restore: Restore) -> Iterator[Assumption]:

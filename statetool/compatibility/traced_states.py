@@ -6,13 +6,13 @@ Flink refuses, or that values are not used: a state that was not found may be th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from statetool.compatibility.declared_types import keyed_meta, resolve_information, serializer_of, type_of
 from statetool.compatibility.restore import Pair, Restore
-from statetool.compatibility.rules.serializers import resolve
+from statetool.compatibility.rules.serializers import resolve, switch_ttl
 from statetool.compatibility.states import verdict_of
 from statetool.compatibility.steps.step import Result, StateFound, loses, refuses
 from statetool.compatibility.verdicts import Level, Remedy, Resolution
@@ -23,11 +23,13 @@ from statetool.serializers.runtime import TtlSerializer
 from statetool.serializers.streaming import BufferEntrySerializer
 from statetool.snapshot.operator import OperatorInventory
 from statetool.types.declared import TypeContext
-from statetool.types.flink_calls import GROUPED, JOIN_BUFFERS, DeclaredState
+from statetool.types.flink_calls import COMPUTED, GROUPED, JOIN_BUFFERS, DeclaredState
 from statetool.types.traced import StreamType, TracedOperator
 from statetool.types.type_information import TypeInformation
 
-_CONTENTS: Final = "window-contents"
+CONTENTS: Final = "window-contents"
+#: States that have the type of a stream.
+_OF_STREAMS: Final = (CONTENTS, *GROUPED, *JOIN_BUFFERS)
 _BOTH_SIDES: Final = Remedy("Pass a savepoint of the new job (B), which has the types of both sides.", is_final=True)
 
 
@@ -50,7 +52,7 @@ class TracedPair:
         if len({s.form for s in of_old}) != 1 or len({s.form for s in of_new}) > 1:
             return None
         resolution = _resolve(meta, of_old[0], self.old, keyed=keyed)
-        if resolution is None or resolution.level != Level.AS_IS:
+        if resolution is None or resolution.level != Level.AS_IS or (keyed and of_old[0].has_ttl != has_ttl(meta)):
             return None
         return of_old[0], of_new[0] if of_new else None
 
@@ -90,12 +92,44 @@ class TracedPair:
             after[name] = before, now
         return after if len(after) == len(JOIN_BUFFERS) else {}
 
+    def has_same(self, names: Iterable[str], *, keyed: bool) -> bool:
+        """Return True if all ways that the code of both jobs can take give states of the operator the same types, and it the same keys."""
+        was, now = self.was, self.now
+        if (
+            not (was.is_whole and now.is_whole)
+            or was.method != now.method
+            or was.max_parallelism != now.max_parallelism
+        ):
+            return False
+        if keyed and not self._has_same_keys():
+            return False
+        return all(self._has_same_state(name, keyed=keyed) for name in names)
+
+    def _has_same_keys(self) -> bool:
+        was, now = self.was.key, self.now.key
+        if was is None or now is None or was.text or now.text:
+            return was is not None and was == now
+        before, after = _type_of(was, self.old), _type_of(now, self.new)
+        return before is not None and before == after
+
+    def _has_same_state(self, name: str, *, keyed: bool) -> bool:
+        if name in _OF_STREAMS:
+            record = self.record_type(name)
+            resolution = None if record is None else resolve_information(record[:1], record[1:], self.new)
+            return resolution is not None and resolution.level == Level.AS_IS
+        of_old, of_new = ({s.form for s in one.states if s.name == name} for one in (self.was, self.now))
+        return (
+            len(of_old) == 1
+            and of_old == of_new
+            and not any(COMPUTED in text for _, _, types, _ in of_old for text in types)
+        )
+
 
 def traced_pair(operator: OperatorInventory, old: TypeContext, new: TypeContext) -> TracedPair | None:
     """Return an operator as the code of both jobs builds it, ``None`` if executing it does not show one of them."""
     if old.source is None or new.source is None:
         return None
-    was, now = (_of_id(s.traced_operators(), operator.state.operator_id) for s in (old.source, new.source))
+    was, now = (_of_id(s.traced_job.operators, operator.state.operator_id) for s in (old.source, new.source))
     return None if was is None or now is None else TracedPair(operator, was, now, old, new)
 
 
@@ -103,11 +137,44 @@ def _of_id(found: Mapping[str, TracedOperator], operator_id: str) -> TracedOpera
     return next((one for uid, one in found.items() if operator_id_for_uid(uid) == operator_id), None)
 
 
+def is_traced(restore: Restore, pair: Pair, meta: StateMetaInfo, *, keyed: bool) -> bool:
+    """Return True if executed code shows that a state is the same on all ways that it can take, or what Flink does with another one."""
+    traced = _pair_of(restore, pair)
+    if traced is None:
+        return False
+    if traced.has_same([meta.name], keyed=keyed):
+        return True
+    if meta.name in _OF_STREAMS:
+        return resolve_stream(restore, pair, meta.name) is not None
+    return resolve_traced(restore, pair, meta, keyed=keyed) is not None
+
+
 def _pair_of(restore: Restore, pair: Pair) -> TracedPair | None:
     classes = restore.job.classes
     if restore.has_snapshot or classes is None:
         return None
     return traced_pair(pair.old, classes.old, classes.new)
+
+
+def has_ttl(meta: StateMetaInfo) -> bool:
+    """Return True if the values of a state have a time to live."""
+    return any(isinstance(part, TtlSerializer) for part in all_parts(meta.value))
+
+
+def resolve_traced_key(restore: Restore, pair: Pair) -> Resolution | None:
+    """Return the resolution of the keys of an operator, if executed code shows that Flink refuses them; otherwise ``None``."""
+    traced, key = _pair_of(restore, pair), pair.old.keyed.key
+    if traced is None or key is None:
+        return None
+    was, now = _type_of(traced.was.key, traced.old), _type_of(traced.now.key, traced.new)
+    before, after = (resolve_information((key,), (t,), types) for t, types in ((was, traced.old), (now, traced.new)))
+    is_known = before is not None and before.level == Level.AS_IS
+    return after if is_known and after is not None and after.level == Level.INCOMPATIBLE else None
+
+
+def is_refused(restore: Restore, pair: Pair) -> bool:
+    """Return True if executed code shows that Flink refuses an operator, whatever its states are."""
+    return resolve_traced_key(restore, pair) is not None or traced_limit(restore, pair) is not None
 
 
 def traced_metas(operator: OperatorInventory, old: TypeContext, new: TypeContext) -> dict[str, StateMetaInfo]:
@@ -119,7 +186,7 @@ def traced_metas(operator: OperatorInventory, old: TypeContext, new: TypeContext
         return found
     for name, (_, meta) in operator.listed_keyed.items() if traced is not None else ():
         assert traced is not None
-        ttl = any(isinstance(part, TtlSerializer) for part in all_parts(meta.value))
+        ttl = has_ttl(meta)
         was, now = traced.declared(meta, keyed=True) or (None, None)
         types: list[TypeInformation | None] = []
         if was is not None and now is not None:
@@ -161,6 +228,9 @@ def resolve_traced(restore: Restore, pair: Pair, meta: StateMetaInfo, *, keyed: 
     if now is None:
         return _renamed(pair, meta, traced.was, traced.now)
     resolution = _resolve(meta, now, traced.new, keyed=keyed)
+    if resolution is not None and resolution.level == Level.AS_IS and keyed and has_ttl(meta) != now.has_ttl:
+        switched = switch_ttl(may_switch=restore.job.ttl_may_switch, on=now.has_ttl)
+        return StateFound(rule="K6", operator=pair.old, scope="keyed", verdict=verdict_of(meta.name, switched))
     if resolution is None or resolution.level != Level.INCOMPATIBLE:
         return None
     verdict = verdict_of(meta.name, resolution)
@@ -223,7 +293,7 @@ def _of_stream(operator: OperatorInventory, was: TracedOperator) -> list[tuple[s
         values = [all_parts(metas[name].value) for name in JOIN_BUFFERS]
         entries = [p.nested[0] for parts in values for p in parts if isinstance(p, BufferEntrySerializer)]
         return list(zip(JOIN_BUFFERS, entries, strict=False))
-    own = [m for n, m in metas.items() if n in (_CONTENTS, *GROUPED)]
+    own = [m for n, m in metas.items() if n in (CONTENTS, *GROUPED)]
     if len(own) != 1 or (own[0].kind == "aggregating") != (was.method == "aggregate"):
         return []
     parts = own[0].parts or (own[0].value,)

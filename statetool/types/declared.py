@@ -20,7 +20,7 @@ from statetool.types.type_information import TypeInformation
 if TYPE_CHECKING:
     from statetool.types.execution import Creation, Result
     from statetool.types.serializable import SerializableClass
-    from statetool.types.traced import TracedOperator
+    from statetool.types.traced import TracedJob
 
 #: Maximum number of fields, constants or steps of a declaration in messages.
 _SHOWN_PARTS: Final = 6
@@ -236,8 +236,13 @@ class ClassSource:
         """Return the calls of the job's own code that get types, streams or states, create key selectors, or store states in fields."""
         raise NotImplementedError
 
-    def traced_operators(self) -> Mapping[str, TracedOperator]:
-        """Return the operators with constant uids by these, as executing the code of the job shows them."""
+    def has_same_building(self, other: ClassSource) -> bool:
+        """Return True if another source has the same code that may decide how streams are built and which states are declared."""
+        raise NotImplementedError
+
+    @property
+    def traced_job(self) -> TracedJob:
+        """The operators as executing the code of the job shows them."""
         raise NotImplementedError
 
     def function_types(self) -> Mapping[str, tuple[str, ...]]:

@@ -59,6 +59,7 @@ JOIN_BUFFERS: Final = ("LEFT_BUFFER", "RIGHT_BUFFER")
 ASYNC_ELEMENTS: Final = ("_async_wait_operator_state_",)
 _AGGREGATES: Final = ("sum", "min", "max", "minBy", "maxBy", "reduce")
 _BOUNDS: Final = ("between", "lowerBoundExclusive", "upperBoundExclusive", "inEventTime", "inProcessingTime")
+_OF_WINDOWS: Final = (*_BEGINS, "trigger", "evictor")
 _CONNECTORS: Final = (
     "org.apache.flink.connector.",
     "org.apache.flink.streaming.connectors.",
@@ -71,6 +72,12 @@ TYPE_KEEPING: Final = frozenset({
     "assignTimestampsAndWatermarks", "rebalance", "rescale", "shuffle", "forward", "global", "setBufferTimeout", "getExecutionEnvironment",
     "getTransformation", "allowedLateness",
 })  # fmt: skip
+#: Methods of streams of which no argument decides what state an operator has.
+_WITHOUT_CHOICE: Final = frozenset({
+    *SETTERS, *_BOUNDS, "execute", "executeAsync", "getConfig", "getExecutionEnvironment", "enableCheckpointing", "getCheckpointConfig",
+    "configure", "setStateBackend", "getTransformation", "filter", "print", "printToErr", "sinkTo", "addSink", "fromSource", "addSource",
+    "fromSequence", "assignTimestampsAndWatermarks", "rebalance", "shuffle", "forward", "global", "setBufferTimeout", "union",
+}) - {"returns", "setMaxParallelism"}  # fmt: skip
 _TAKES_CONNECTOR: Final = ("fromSource", "addSource", "sinkTo", "addSink")
 _BASIC_TYPE: Final = ("org.apache.flink.api.common.typeinfo.BasicTypeInfo", "getInfoFor")
 _UID_REFERENCES: Final = tuple(f"::{name}" for name in _UIDS)
@@ -354,6 +361,27 @@ def makes_type(call: FlinkCall) -> bool:
     return call.owner.startswith(_TYPES)
 
 
+def chooses(calls: Iterable[FlinkCall]) -> bool:
+    """Return True if code computes or chooses what states, types, keys, functions, windows, uids or max parallelisms it gives to Flink."""
+    return any(_is_chosen(call) for call in calls)
+
+
+def _is_chosen(call: FlinkCall) -> bool:
+    simple = call.owner.rpartition(".")[2]
+    if (simple in _DESCRIPTORS and call.name == "<init>") or makes_type(call):
+        return call.branches or not call.arguments or any(COMPUTED in a for a in call.arguments)
+    if call.name in (*_ACCESSORS, "getListState", "enableTimeToLive"):
+        return call.branches
+    if call.use == "states":
+        return any(a.startswith(COMPUTED) for a in call.arguments)
+    if call.use or call.name in _WITHOUT_CHOICE or not call.owner.startswith((_STREAMS, _ENVIRONMENT, _WINDOWS)):
+        return False
+    # What Flink's own calls return is not among the arguments, so the last one may be the stream itself.
+    is_given = call.parameters and not call.owner.startswith(_WINDOWS) and call.name not in _OF_WINDOWS
+    given = call.arguments[-call.parameters :] if is_given else ()
+    return call.branches or any(a.startswith(COMPUTED) for a in given)
+
+
 def _is_plain(argument: str) -> bool:
     return argument.startswith('"') or argument.lstrip("-").isdecimal()
 
@@ -388,15 +416,20 @@ def macro_calls(calls: Iterable[FlinkCall]) -> list[FlinkCall]:
 def given_uids(calls: Iterable[FlinkCall]) -> tuple[set[str], bool]:
     """Return the constant uids of operators, with the ids that ``setUidHash`` gives, and whether the code computes others."""
     calls = list(calls)
-    given = [c.arguments[-1] if c.arguments else COMPUTED for c in calls if c.name in _UIDS]
+    given = [c.arguments[-1] if c.arguments and not c.branches else COMPUTED for c in calls if c.name in _UIDS]
+    given += [c.arguments[-1] for c in calls if c.name in _UIDS and c.arguments and c.branches]
     given += [a for c in calls for a in c.arguments if a.endswith(_UID_REFERENCES)]
     constant = {text[1:-1] for text in given if text.startswith('"')}
     return constant, not all(text.startswith('"') for text in given)
 
 
-def computes_uids(calls: Iterable[FlinkCall]) -> bool:
-    """Return True if code computes uids of operators."""
-    return given_uids(calls)[1]
+def settled_uids(calls: Iterable[FlinkCall]) -> tuple[set[str], bool]:
+    """Return the uids that code gives without a condition, and whether it computes or chooses others."""
+    given = [c for c in calls if c.name in _UIDS]
+    settled = {
+        c.arguments[-1][1:-1] for c in given if not c.branches and c.arguments and c.arguments[-1].startswith('"')
+    }
+    return settled, len(settled) < len({(c.branches, c.arguments[-1:]) for c in given})
 
 
 def operator_calls(calls: Iterable[FlinkCall], states: Iterable[str]) -> list[FlinkCall]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from statetool.types.flink_calls import DeclaredState
@@ -42,9 +43,34 @@ class TracedOperator:
         Types of the accumulators of an aggregation, or of the records of the inputs of another operator, ``None`` for those that are not known.
     max_parallelism
         The max parallelism that the code sets for it, ``None`` if it sets none or computes it.
+    key
+        The type of its keys, ``None`` if it has none or it is not known.
+    is_whole
+        Whether all ways that the code can take were followed, so that it has no other states, types, keys or max parallelism.
     """
 
     method: str
     states: tuple[DeclaredState, ...]
     types: tuple[StreamType | None, ...]
     max_parallelism: int | None = None
+    key: StreamType | None = None
+    is_whole: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TracedJob:
+    """The operators of a job.
+
+    Attributes
+    ----------
+    operators
+        By uid, those that all code which was executed builds in the same way.
+    uids
+        All uids that it gives.
+    is_whole
+        Whether all ways that the code can take were followed, so that there are no other uids.
+    """
+
+    operators: Mapping[str, TracedOperator]
+    uids: frozenset[str]
+    is_whole: bool

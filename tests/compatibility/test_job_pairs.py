@@ -89,9 +89,19 @@ FOUND: Final = (
     ("K11", "RevisedKeyHelper", "jars", "may_change"),
     ("K11", "RevisedKeyReference", "jars", "may_change"),
     ("E4", "RevisedBroadcastType", "jars", "not"),
+    ("K4", "ChosenLocal", "jars", "not"),
+    ("K4", "ChosenDescriptor", "jars", "not"),
+    ("K4", "ChosenReturns", "jars", "not"),
+    ("K4", "ChosenEnvironment", "jars", "unknown"),
+    ("W4", "ChosenContents", "jars", "not"),
+    ("K2", "ChosenKey", "jars", "not"),
+    ("K6", "ChosenTtl", "jars", "note"),
+    ("O1", "ChosenUid", "jars", "not"),
+    ("Z4", "ChosenName", "jars", "loses"),
+    ("E2", "ChosenUnion", "jars", "not"),
     ("P1", "RevisedMaxParallelism", "jar", "unknown"),
     ("P1", "RevisedMaxParallelism", "jars", "not"),
-    ("O4", "RevisedUidComputed", "jars", "unknown"),
+    ("O1", "RevisedUidComputed", "jars", "not"),
     ("C1", "RevisedSourceToFiles", "savepoint", "unknown"),
     ("C1", "RevisedSourceToFiles", "jars", "unknown"),
     ("C1", "RevisedSink", "jars", "unknown"),
@@ -104,7 +114,7 @@ FOUND: Final = (
     ("U5", "FlightFieldAdded", "jar", "unknown"),
 )
 #: Topics whose jobs hide from the code what they change.
-OF_CODE: Final = ("Revised", "Declared")
+OF_CODE: Final = ("Revised", "Declared", "Chosen")
 #: Rules that state what they cannot know.
 ASSUMED: Final = (
     ("U5", "FlightSame", "jars"),

@@ -39,7 +39,9 @@ TRAPS: Final = (
     ("TrapBase", "StateSame", "not"),
     ("TrapHint", "StateSame", "not"),
     ("TrapTypeOf", "StateSame", "not"),
-    ("TrapTtlHelper", "StateSame", "unknown"),
+    ("TrapTtlHelper", "StateSame", "not"),
+    ("TrapTtlArgument", "StateSame", "unknown"),
+    ("TrapUidOfProperty", "StateSame", "unknown"),
     ("TrapOtherKeys", "StateSame", "fully"),
     ("TrapTransformation", "StateSame", "unknown"),
     ("TrapUnnamed", "FlightFieldAdded", "unknown"),
@@ -69,7 +71,13 @@ def jars(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for side in job_pairs.SIDES:
         folder = compiled(min(DEFAULT_VERSIONS), job_pairs.sources(work, side, ("jobs", "traps")))
         files = {p.relative_to(folder).as_posix(): p.read_bytes() for p in sorted(folder.rglob("*.class"))}
-        for trap in (*(trap for trap, _, _ in TRAPS), "TrapAsyncType", "TrapTtlOfHelper", "ComputedTypes"):
+        for trap in (
+            *(trap for trap, _, _ in TRAPS),
+            "TrapAsyncType",
+            "TrapTtlOfHelper",
+            "TrapComputedLimit",
+            "ComputedTypes",
+        ):
             make_jar(work / f"{trap}-{side}.jar", job_pairs.closure(f"jobs/{trap}.class", files))
     return work
 
@@ -96,6 +104,17 @@ def test_no_limit_is_written_if_the_job_sets_several(snapshots: Path, jars: Path
     assert "the code of the new job sets 64" in cause.reason
     assert cause.remedy is not None
     assert cause.remedy.command == ()
+
+
+def test_a_uid_that_a_property_decides_is_unknown(snapshots: Path, jars: Path) -> None:
+    assert ("O4", "unknown") in found(checked(snapshots, jars, "TrapUidOfProperty", "StateSame"))
+
+
+def test_a_max_parallelism_that_is_known_does_not_hide_others(snapshots: Path, jars: Path) -> None:
+    steps = checked(snapshots, jars, "TrapComputedLimit", "StateSame").steps
+    limits = {f.kind: f.text for step in steps for f in step.findings if f.rule == "P1"}
+    assert set(limits) == {"not", "unknown"}
+    assert "(a computed number)" in limits["unknown"]
 
 
 def test_several_main_classes_are_assumed_to_be_the_same(snapshots: Path, jars: Path) -> None:

@@ -42,7 +42,8 @@ from statetool.compatibility.steps.step import (
     per_pair,
     refuses,
 )
-from statetool.compatibility.stream_code import check_stream_operators
+from statetool.compatibility.stream_code import check_choices, check_stream_operators
+from statetool.compatibility.traced_states import resolve_traced_key
 from statetool.compatibility.verdicts import NEW, A, Level, Remedy, Resolution, StateVerdict, combine, migration_remedy
 from statetool.entries.form import Layout
 from statetool.errors import UNREAD, several
@@ -182,6 +183,9 @@ def _not_keyed(restore: Restore, pair: Pair) -> Iterator[Result]:
 
 def _keys_of_code(restore: Restore, pair: Pair) -> Iterator[Result]:
     """K2 without a snapshot of the new job: its code gives the keys of an operator another type."""
+    if (traced := resolve_traced_key(restore, pair)) is not None:
+        yield Found(rule="K2", resolution=traced.as_refused(KEEP_KEYS).inside("key"), operator=pair.old)
+        return
     classes, key, uid = restore.job.classes, pair.old.keyed.key, pair.old.uid
     if restore.has_snapshot or key is None or not uid or classes is None:
         return
@@ -200,6 +204,7 @@ def _keys_of_code(restore: Restore, pair: Pair) -> Iterator[Result]:
 def _declared(restore: Restore, pair: Pair) -> Iterator[Result]:
     """K3, K4, K6, K8, Z4 without a snapshot of the new job: its code declares other states than the snapshot has."""
     yield from check_declared_states(restore, pair, keyed=True)
+    yield from check_choices(restore, pair, keyed=True)
 
 
 def _key_selectors(restore: Restore) -> Iterator[Result]:

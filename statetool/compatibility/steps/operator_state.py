@@ -26,7 +26,7 @@ from statetool.compatibility.steps.step import (
     per_pair,
     refuses,
 )
-from statetool.compatibility.stream_code import check_asynchronous_functions
+from statetool.compatibility.stream_code import check_asynchronous_functions, check_choices
 from statetool.compatibility.verdicts import NEW, A, Level, Remedy
 from statetool.connectors.elements import OperatorBytes
 from statetool.errors import UNREAD, several
@@ -86,6 +86,7 @@ def _states(restore: Restore) -> Iterator[Result]:
 def _declared(restore: Restore, pair: Pair) -> Iterator[Result]:
     """E2 to E4 and Z4 without a snapshot of the new job: its code declares other states than the snapshot has."""
     yield from check_declared_states(restore, pair, keyed=False)
+    yield from check_choices(restore, pair, keyed=False)
 
 
 def _generic_types(restore: Restore, pair: Pair) -> Iterator[Result]:

@@ -30,7 +30,7 @@ from statetool.compatibility.steps.step import (
     per_pair,
     refuses,
 )
-from statetool.compatibility.stream_code import check_computed_uids, check_main_classes
+from statetool.compatibility.stream_code import check_computed_uids, check_main_classes, gone_uids, rename_uids
 from statetool.compatibility.verdicts import (
     NEW,
     STARTS_EMPTY,
@@ -144,22 +144,24 @@ def _gone_ids(restore: Restore) -> set[str]:
     return {operator_id_for_uid(uid) for uid in before - after}
 
 
-def _gone(restore: Restore, old: OperatorInventory, text: str) -> Found:
+def _gone(restore: Restore, old: OperatorInventory, text: str, remedy: Remedy | None = None) -> Found:
     """Return the finding about an operator that the code of the new job does not have."""
     amount = several(operator_row(old).state_bytes, "byte")
     if restore.options.skips_state:
         text = f"{text}: with --allowNonRestoredState, its {amount} of state are lost."
         return loses("O2", text, "If its state is needed, give it the uid of the new job (statetool uid).", old)
+    found = f"{text}: no operator restores its {amount} of state, and Flink refuses."
+    if remedy is not None:
+        return refuses("O1", found, remedy, old)
     renamed = _new_uids(restore, old.uid)
     if len(renamed) == 1 and renamed[0]:
-        rename = f"The new job gives its function the uid {renamed[0]}: rename the operator."
+        advice = f"The new job gives its function the uid {renamed[0]}: rename the operator."
     else:
-        rename = "If the operator has another uid in the new job, rename it (statetool uid)."
+        advice = "If the operator has another uid in the new job, rename it (statetool uid)."
     # Which of several it is, only the user knows.
     new_uid = (renamed[0] if len(renamed) == 1 else "") or "NEW_UID"
     command = ("uid", A, NEW, f"{old.label}={new_uid}") if renamed else ("drop", A, NEW, "--uid", str(old.label))
-    remedy = Remedy(f"{rename} If its state is not needed, drop it.", command)
-    return refuses("O1", f"{text}: no operator restores its {amount} of state, and Flink refuses.", remedy, old)
+    return refuses("O1", found, Remedy(f"{advice} If its state is not needed, drop it.", command), old)
 
 
 def _new_uids(restore: Restore, uid: str) -> list[str]:
@@ -184,7 +186,7 @@ def _named(restore: Restore) -> Iterator[Result]:
     before, after = map(functions_of_uids, calls)
     known = {operator_id_for_uid(uid) for uid in (*given_uids(calls[0])[0], *after)}
     unnamed = [o for o in restore.old.operators.values() if not o.uid and o.state.operator_id not in known]
-    traced = classes.new.source.traced_operators()
+    traced = classes.new.source.traced_job.operators
     sometimes = {a[1:-1] for c in calls[1] if c.name == "uid" and c.branches for a in c.arguments}
     for uid in sorted(after.keys() - given_uids(calls[0])[0] - sometimes):
         functions = after[uid]
@@ -313,7 +315,14 @@ def _not_in_jar(restore: Restore) -> Iterator[Result]:
     known = ids_in_jars(restore.new_jars, stateful) | strings_in_jars(restore.new_jars, stateful)
     unnamed = [o for i, o in stateful.items() if i not in known]
     others = [str(o.label) for o in unnamed]
-    yield from check_computed_uids(restore, unnamed)
+    gone = gone_uids(restore)
+    for operator_id in sorted(gone.keys() & stateful.keys() - _gone_ids(restore)):
+        old = stateful[operator_id]
+        text = (
+            f"Executed, the code of the old job gives {old.label.display} its uid, and that of the new job only others"
+        )
+        yield _gone(restore, old, text, rename_uids(restore, [old]))
+    yield from check_computed_uids(restore, [*stateful.values()])
     if others:
         text = f"the new job has the same ids for {describe_operators(others)}: Flink generates them from the position in the job, or the code computes their uids, which are no texts of its jar"
         yield Assumption(rule="O4", text=text, option="B, a savepoint of the new job")

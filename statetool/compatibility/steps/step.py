@@ -120,7 +120,12 @@ def per_pair(rule: Callable[[Restore, Pair], Iterator[Result]]) -> Check:
 
 def is_open(result: Result) -> bool:
     """Return True if a result says that something is unknown."""
-    return not isinstance(result, Assumption) and any(kind == "unknown" for kind, _, _ in result.kinds())
+    return "unknown" in kinds_of(result)
+
+
+def kinds_of(result: Result) -> set[Kind]:
+    """Return the kinds of the parts of a result, none of an assumption."""
+    return set() if isinstance(result, Assumption) else {kind for kind, _, _ in result.kinds()}
 
 
 def refuses(

@@ -25,6 +25,7 @@ from statetool.compatibility.steps.step import (
     may_change,
     per_pair,
 )
+from statetool.compatibility.stream_code import open_choices
 from statetool.compatibility.timer_counts import count_entries
 from statetool.compatibility.traced_states import resolve_stream
 from statetool.compatibility.verdicts import Level, Remedy, Resolution
@@ -110,8 +111,12 @@ def _declared(restore: Restore, pair: Pair) -> Iterator[Result]:
         is_same = content_calls(calls[0]) == content_calls(calls[1])
         resolve = resolve_same_windows if is_same else resolve_windows
         resolution = resolve(pair, calls[0], calls[1], classes.old, classes.new)
-        if resolution is None:
-            resolution = resolve_stream(restore, pair, CONTENTS)
+        if resolution is None or resolution.level == Level.AS_IS:
+            resolution = resolve_stream(restore, pair, CONTENTS) or resolution
+        metas = {CONTENTS: pair.old.listed_keyed[CONTENTS][1]}
+        is_as_is = resolution is not None and resolution.level == Level.AS_IS
+        if is_as_is and open_choices(restore, pair, metas, keyed=True):
+            resolution, changed = None, changed or "what chooses their types"
     if not changed and resolution is not None and resolution.level == Level.AS_IS:
         yield _assumed(pair)
         return

@@ -80,8 +80,8 @@ class Member:
         Instructions of a method, empty if it has none.
     constant
         Index of the constant value of a static field, 0 if it has none.
-    has_handlers
-        Whether a method catches exceptions.
+    handlers
+        Offsets in the code where a method goes on after exceptions that it catches.
     """
 
     access: int
@@ -91,7 +91,7 @@ class Member:
     annotations: tuple[Annotation, ...] = ()
     code: bytes = b""
     constant: int = 0
-    has_handlers: bool = False
+    handlers: tuple[int, ...] = ()
 
     @property
     def is_synthetic(self) -> bool:
@@ -361,7 +361,8 @@ def _attributes(c: Cursor, constants: Constants) -> Iterator[tuple[str, Cursor]]
 
 def _read_member(c: Cursor, constants: Constants) -> Member:
     access, name, descriptor = c.u2(), constants.text(c.u2()), constants.text(c.u2())
-    signature, code, constant, has_handlers = "", b"", 0, False
+    signature, code, constant = "", b"", 0
+    handlers: tuple[int, ...] = ()
     annotations: tuple[Annotation, ...] = ()
     for kind, body in _attributes(c, constants):
         match kind:
@@ -372,7 +373,9 @@ def _read_member(c: Cursor, constants: Constants) -> Member:
             case "Code":
                 body.skip(4)
                 code = body.take(body.i4(), "instructions")
-                has_handlers = body.u2() > 0
+                # Each entry has the range of the code, the handler, and the class.
+                entries = [tuple(body.u2() for _ in range(4)) for _ in range(body.u2())]
+                handlers = tuple(dict.fromkeys(entry[2] for entry in entries))
             case "ConstantValue":
                 constant = body.u2()
     return Member(
@@ -383,7 +386,7 @@ def _read_member(c: Cursor, constants: Constants) -> Member:
         annotations=annotations,
         code=code,
         constant=constant,
-        has_handlers=has_handlers,
+        handlers=handlers,
     )
 
 

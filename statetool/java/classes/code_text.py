@@ -1,15 +1,25 @@
-"""Code that is equal if it is the same in two class files: instructions of a method as text, and class files without their line numbers.
+"""Code that is equal if it is the same in two jars: instructions as text, hashes of all code that a method may run, class files without line numbers.
 
 Instructions have constants instead of their indexes. Line numbers change with every line above the class in its source.
 """
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from statetool.io.cursor import Cursor
-from statetool.java.classes.bytecode import Opcode, instructions
-from statetool.java.classes.class_file import CONSTANT_BYTES, ClassConstant, ClassFile, Member
+from statetool.java.classes.bytecode import CALLS, Opcode, instructions
+from statetool.java.classes.class_file import (
+    CONSTANT_BYTES,
+    SYNTHETIC,
+    ClassConstant,
+    ClassFile,
+    Member,
+    MemberReference,
+)
+from statetool.java.classes.class_path import ClassPath
 
 _ICONST_M1: Final = Opcode.ICONST_M1
 _ICONST_5: Final = Opcode.ICONST_5
@@ -26,12 +36,23 @@ _INVOKEDYNAMIC: Final = Opcode.INVOKEDYNAMIC
 _CLASSES: Final = (Opcode.NEW, Opcode.ANEWARRAY, Opcode.CHECKCAST, Opcode.INSTANCEOF)
 _TEXT: Final = 1
 _TWO_ENTRIES: Final = (5, 6)
+_FLINK: Final = "org.apache.flink."
+_INITIALIZER: Final = "<clinit>"
+#: Instructions that initialize a class.
+_INITIALIZES: Final = (Opcode.NEW, Opcode.GETSTATIC, Opcode.PUTSTATIC, Opcode.INVOKESTATIC)
+#: Index of the method of a lambda among the arguments of its bootstrap method.
+_OF_LAMBDA: Final = 1
+#: Methods of a job whose code is part of one hash. With more, all classes are.
+_MOST_METHODS: Final = 3000
+#: Methods that load classes or files by name: anything in the jars may decide what they return.
+_LOADS: Final = ("forName", "loadClass", "getResource", "getResources", "getResourceAsStream", "load", "getBundle")
+_LOADERS: Final = ("java.lang.Class", "java.lang.ClassLoader", "java.util.ServiceLoader", "java.util.ResourceBundle")
 #: Magic and version.
 _HEAD_BYTES: Final = 8
 
 
 def code_text(cls: ClassFile, method: Member) -> str:
-    """Return the instructions of a method. Targets of jumps are left out.
+    """Return the instructions of a method with their operands.
 
     Raises
     ------
@@ -39,7 +60,9 @@ def code_text(cls: ClassFile, method: Member) -> str:
         The code is damaged.
     """
     parts = []
-    for operation, operands in instructions(method.code):
+    found = list(instructions(method.code))
+    ends = [*(operands.pos - 1 for _, operands in found[1:]), len(method.code)]
+    for (operation, operands), end in zip(found, ends, strict=True):
         if operation in _MEMBERS:
             parts.append(f"{operation} {cls.constants.member(operands.u2())}")
         elif operation in _CLASSES:
@@ -49,8 +72,134 @@ def code_text(cls: ClassFile, method: Member) -> str:
         elif (constant := constant_text(cls, operation, operands)) is not None:
             parts.append(f"{operation} {constant}")
         else:
-            parts.append(str(operation))
+            # Places of variables, targets of jumps, cases of switches and sizes of steps decide, too.
+            parts.append(f"{operation} {bytes(method.code[operands.pos : end]).hex()}")
     return "\n".join(parts)
+
+
+def lambda_target(cls: ClassFile, index: int) -> MemberReference | None:
+    """Return the method of a lambda or method reference, ``None`` for other results of ``invokedynamic``."""
+    bootstrap, _, _ = cls.constants.dynamic(index)
+    linked = cls.bootstraps[bootstrap] if bootstrap < len(cls.bootstraps) else None
+    if linked is None or not linked.method.owner.endswith("LambdaMetafactory"):
+        return None
+    return cls.constants.method_handle(linked.arguments[_OF_LAMBDA]) if len(linked.arguments) > _OF_LAMBDA else None
+
+
+def reached_code(class_path: ClassPath, first: Iterable[MemberReference], *, loads: bool = False) -> str:
+    """Return a hash of methods and of all code of the job that they may run; empty if the job has none of them.
+
+    It follows calls to superclasses, interfaces and everything that overrides them, lambdas, static initializers, and all methods of the objects that
+    are created, which may be called from outside of the jars.
+
+    Parameters
+    ----------
+    loads
+        Whether code that loads classes or files by name makes all classes part of the hash.
+    """
+    return _Reach(class_path).hash_of(first, loads=loads)
+
+
+class _Reach:
+    def __init__(self, class_path: ClassPath) -> None:
+        self._path = class_path
+        self._unread: list[MemberReference] = []
+        self._named: set[MemberReference] = set()
+
+    def hash_of(self, first: Iterable[MemberReference], *, loads: bool) -> str:
+        digest = hashlib.sha256()
+        seen: set[tuple[str, str, str]] = set()
+        for one in first:
+            self._add(one)
+        is_whole = True
+        while self._unread:
+            called = self._unread.pop()
+            for cls, method in self._methods(called):
+                key = cls.name, method.name, method.descriptor
+                if key in seen:
+                    continue
+                seen.add(key)
+                # Names of lambdas have a number, which changes with other code.
+                name = "" if method.access & SYNTHETIC else f"{cls.name}.{method.name}{method.descriptor}"
+                digest.update(f"{name}\n{code_text(cls, method)}".encode())
+                is_whole = self._follow(cls, method) and is_whole
+            if len(seen) > _MOST_METHODS:
+                digest.update(self._all().encode())
+                break
+        if loads and not is_whole:
+            digest.update(self._all().encode())
+        return digest.hexdigest() if seen else ""
+
+    def _all(self) -> str:
+        return str(sorted(self._path.checksums().items()))
+
+    def _add(self, called: MemberReference) -> None:
+        if called not in self._named:
+            self._named.add(called)
+            self._unread.append(called)
+
+    def _methods(self, called: MemberReference) -> Iterator[tuple[ClassFile, Member]]:
+        """Yield the methods of the job that a call may run."""
+        is_own = called.owner in self._path and not called.owner.startswith(_FLINK)
+        above = (
+            (called.owner, *(() if called.name == _INITIALIZER else self._path.supertypes(called.owner)))
+            if is_own
+            else ()
+        )
+        yield from self._of(above, called, first=True)
+        if called.name[0] != "<" and (is_own or called.owner.startswith(_FLINK)):
+            yield from self._of(self._path.subclasses(called.owner), called)
+
+    def _of(
+        self, names: Iterable[str], called: MemberReference, *, first: bool = False
+    ) -> Iterator[tuple[ClassFile, Member]]:
+        for name in names:
+            cls = None if name.startswith(_FLINK) else self._path.read(name)
+            for method in () if cls is None else cls.methods:
+                if (
+                    cls is not None
+                    and (method.name, method.descriptor) == (called.name, called.descriptor)
+                    and method.code
+                ):
+                    yield cls, method
+                    if first:
+                        return
+
+    def _follow(self, cls: ClassFile, method: Member) -> bool:
+        """Add the calls of a method. Return False if it loads something by name."""
+        is_whole = True
+        for operation, operands in instructions(method.code):
+            if operation == Opcode.INVOKEDYNAMIC:
+                if (target := lambda_target(cls, operands.u2())) is not None:
+                    self._add(target)
+                continue
+            if operation == Opcode.NEW:
+                owner = cls.constants.class_name(operands.u2())
+                self._create(owner)
+            elif operation in (*CALLS, Opcode.GETSTATIC, Opcode.PUTSTATIC):
+                member = cls.constants.member(operands.u2())
+                owner = member.owner
+                is_whole = is_whole and not (member.name in _LOADS and owner in _LOADERS)
+                if operation in CALLS:
+                    self._add(member)
+            else:
+                continue
+            if operation in _INITIALIZES:
+                self._add(MemberReference(owner, _INITIALIZER, "()V"))
+        return is_whole
+
+    def _create(self, name: str) -> None:
+        """Add the methods of an object, except of functions of Flink, which run when the job does."""
+        if name.startswith(_FLINK) or name not in self._path:
+            return
+        above = self._path.supertypes(name)
+        if any(one.startswith(_FLINK) for one in above):
+            return
+        for owner in (name, *above):
+            cls = self._path.read(owner)
+            for method in () if cls is None else cls.methods:
+                if method.name[0] != "<":
+                    self._add(MemberReference(owner, method.name, method.descriptor))
 
 
 def constant_text(cls: ClassFile, operation: int, operands: Cursor, *, full_names: bool = False) -> str | None:

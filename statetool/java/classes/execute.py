@@ -16,6 +16,7 @@ from statetool.io.cursor import Cursor
 from statetool.java.classes.bytecode import Opcode, instructions
 from statetool.java.classes.class_file import STATIC, ClassConstant, ClassFile, Member, MemberReference
 from statetool.java.classes.class_path import ClassPath
+from statetool.java.classes.code_text import code_text
 from statetool.java.classes.expressions import to_int32
 from statetool.java.classes.signatures import parse_parameters
 from statetool.types.execution import Boxed, Constant, Creation, Instance, Known, Result, Some
@@ -125,8 +126,10 @@ class Machine:
         self.unfollowed: list[str] = []
         self.visited: set[tuple[str, str, int]] = set()
         self.statics: dict[tuple[str, str], Any] = {}
+        #: Static fields that other methods than initializers set.
+        self.assigned: set[tuple[str, str]] = set()
         self._initialized: set[str] = set()
-        self._steps = 0
+        self._steps = self.frames = 0
 
     def initialize(self, name: str) -> None:
         """Run the static initializers of a class and its superclasses, once."""
@@ -153,6 +156,34 @@ class Machine:
                 unknown = {place: Some(".".join(place), may_be_null=True) for place in self.statics if place[0] == name}
                 self.statics |= unknown
 
+    def decide(self, reason: str, count: int, site: tuple[object, ...]) -> int:
+        """Return which of several ways code takes at a place where what decides is not known."""
+        raise Unfollowed(reason)
+
+    def check_null(self, value: Any, what: str) -> None:
+        """Throw what Java throws if a reference is null."""
+        if value is None:
+            raise Thrown("throws java.lang.NullPointerException")
+        if isinstance(value, Some) and value.may_be_null:
+            raise Unfollowed(f"{what} {value.origin}")
+
+    def is_same(self, a: Any, b: Any) -> bool:
+        """Return True if two references are those of one object, which constants of enums and classes are."""
+        if a is None or b is None:
+            other = b if a is None else a
+            if isinstance(other, Some) and other.may_be_null:
+                raise Unfollowed(f"depends on {other.origin}")
+            return a is b
+        if isinstance(a, Constant | ClassConstant) and type(a) is type(b):
+            return bool(a == b)
+        if type(a) is type(b) and isinstance(a, Instance | list):
+            return a is b
+        raise Unfollowed("compares objects")
+
+    def element_of(self) -> Any:
+        """Return an element of an array of which the elements, or the index, are not known."""
+        raise Unfollowed("reads an element of an array that is not known")
+
     def count(self) -> None:
         self._steps += 1
         if self._steps > _MAX_STEPS:
@@ -160,7 +191,7 @@ class Machine:
 
     def run(self, cls: ClassFile, method: Member, arguments: Sequence[Any], depth: int) -> Any:
         """Return the result of a method."""
-        self.visited.add((cls.name, f"{method.name}{method.descriptor}", _hash_of(cls, method)))
+        self.visited.add((cls.name, f"{method.name}{method.descriptor}", hash(code_text(cls, method))))
         if not method.code:
             raise Unfollowed(f"calls {method.name}() of {cls.name}, which has no code in the jar")
         if depth > _MAX_DEPTH:
@@ -171,7 +202,7 @@ class Machine:
             # A place that does not exist: on the stack, or to jump to.
             raise Unfollowed(f"runs {method.name} of {cls.name}, whose code is not valid") from None
         except Thrown as error:
-            if method.has_handlers:
+            if method.handlers:
                 raise Unfollowed(f"{error}, which {method.name} of {cls.name} may catch") from None
             raise
 
@@ -289,27 +320,6 @@ class Machine:
         return Some(f"the result of {method.owner}.{method.name}()", may_be_null=True)
 
 
-def _hash_of(cls: ClassFile, method: Member) -> int:
-    """Return a hash of the instructions of a method that does not depend on the order of the constants in its class file."""
-    found: list[Any] = []
-    for op, c in instructions(method.code):
-        operand: Any = None
-        if op in (Opcode.LDC, Opcode.LDC_W, Opcode.LDC2_W):
-            operand = cls.constants.loaded(c.u1() if op == Opcode.LDC else c.u2())
-        elif Opcode.GETSTATIC <= op <= Opcode.INVOKEINTERFACE:
-            operand = cls.constants.member(c.u2())
-        elif op in (Opcode.NEW, Opcode.ANEWARRAY, Opcode.CHECKCAST, Opcode.INSTANCEOF):
-            operand = cls.constants.class_name(c.u2())
-        elif op == Opcode.INVOKEDYNAMIC:
-            operand = cls.constants.dynamic(c.u2())[1:]
-        elif Opcode.IFEQ <= op <= Opcode.GOTO or op in (Opcode.IFNULL, Opcode.IFNONNULL):
-            operand = c.i2()
-        elif op in (Opcode.BIPUSH, Opcode.SIPUSH):
-            operand = c.i1() if op == Opcode.BIPUSH else c.i2()
-        found.append((op, operand))
-    return hash(tuple(found))
-
-
 def _default(descriptor: str) -> Any:
     if descriptor[0] in "L[":
         return None
@@ -321,7 +331,10 @@ class _Frame:
 
     def __init__(self, machine: Machine, cls: ClassFile, method: Member, arguments: Sequence[Any], depth: int) -> None:
         self._machine = machine
+        machine.frames += 1
+        self._number = machine.frames
         self._cls = cls
+        self._method = method
         self._depth = depth
         self._locals: dict[int, Any] = {}
         self._stack: list[Any] = []
@@ -395,8 +408,9 @@ class _Frame:
             case Opcode.INSTANCEOF:
                 wanted, value = self._cls.constants.class_name(c.u2()), self._stack.pop()
                 if value is not None and not (isinstance(value, Instance) and value.cls == wanted):
-                    raise Unfollowed(f"tests whether {_shown(value)} is a {wanted}")
-                push(int(value is not None))
+                    push(self._decide(f"tests whether {_shown(value)} is a {wanted}", 2, pos))
+                else:
+                    push(int(value is not None))
             case _:
                 self._object_step(op, c)
         return None
@@ -443,35 +457,30 @@ class _Frame:
                 )
             case Opcode.ARRAYLENGTH:
                 array = self._stack.pop()
-                _check_null(array, "takes the length of an array")
+                self._machine.check_null(array, "takes the length of an array")
                 push(len(array) if isinstance(array, list) else Some("the length of an array"))
             case Opcode.ATHROW:
                 error = self._stack.pop()
                 raise Thrown(f"throws {error.cls if isinstance(error, Instance) else _shown(error)}")
             case Opcode.CHECKCAST:
-                value = self._stack[-1]
-                if (
-                    value is not None
-                    and not isinstance(value, Instance)
-                    and isinstance(value, Some)
-                    and value.may_be_null
-                ):
-                    raise Unfollowed(f"casts {value.origin}")
+                if (value := self._stack[-1]) is not None:
+                    self._machine.check_null(value, "casts")
             case _:
                 raise Unfollowed(f"has the instruction {op:#x}, which is not followed")
 
     def _load_element(self, op: int) -> None:
         index, array = self._stack.pop(), self._stack.pop()
-        _check_null(array, "reads an element of an array")
+        self._machine.check_null(array, "reads an element of an array")
         if not isinstance(array, list) or not isinstance(index, int):
-            raise Unfollowed("reads an element of an array that is not known")
+            self._stack.append(self._machine.element_of())
+            return
         if not 0 <= index < len(array):
             raise Thrown("throws java.lang.ArrayIndexOutOfBoundsException")
         self._stack.append(array[index])
 
     def _store_element(self) -> None:
         value, index, array = self._stack.pop(), self._stack.pop(), self._stack.pop()
-        _check_null(array, "writes an element of an array")
+        self._machine.check_null(array, "writes an element of an array")
         if not isinstance(array, list):
             return  # none of its elements is known
         if not isinstance(index, int):
@@ -505,42 +514,49 @@ class _Frame:
 
     def _switch(self, pos: int, op: int, c: Cursor) -> int:
         value = self._stack.pop()
-        if not isinstance(value, int):
-            raise Unfollowed(f"depends on {_shown(value)}")
         c.skip(-c.pos % 4)
-        target = c.i4()
+        otherwise = c.i4()
         if op == Opcode.TABLESWITCH:
             low, high = c.i4(), c.i4()
-            if low <= value <= high:
-                c.skip(4 * (value - low))
-                target = c.i4()
-            return pos + target
-        for _ in range(c.i4()):
-            key, offset = c.i4(), c.i4()
-            if key == value:
-                target = offset
-        return pos + target
+            targets = {key: c.i4() for key in range(low, high + 1)}
+        else:
+            targets = {c.i4(): c.i4() for _ in range(c.i4())}
+        if isinstance(value, int):
+            return pos + targets.get(value, otherwise)
+        ways = sorted({otherwise, *targets.values()})
+        return pos + ways[self._decide(f"depends on {_shown(value)}", len(ways), pos)]
+
+    def _decide(self, reason: str, count: int, pos: int) -> int:
+        return self._machine.decide(reason, count, (self._cls.name, self._number, pos))
 
     def _branch(self, pos: int, op: int, c: Cursor) -> int | None:
         target = pos + c.i2()
         if op == Opcode.GOTO:
             return target
+        try:
+            holds = self._holds(op)
+        except Unfollowed as reason:
+            holds = bool(self._decide(str(reason), 2, pos))
+        return target if holds else None
+
+    def _holds(self, op: int) -> bool:
+        """Return whether the condition of a jump holds."""
         if op in (Opcode.IFNULL, Opcode.IFNONNULL):
             value = self._stack.pop()
             if isinstance(value, Some) and value.may_be_null:
                 raise Unfollowed(f"depends on {value.origin}")
-            return target if (value is None) == (op == Opcode.IFNULL) else None
+            return (value is None) == (op == Opcode.IFNULL)
         if op <= Opcode.IFLE:
             b, a = 0, self._stack.pop()
             compare = _COMPARISONS[op - Opcode.IFEQ]
         else:
             b, a = self._stack.pop(), self._stack.pop()
-            compare = _COMPARISONS[(op - Opcode.IF_ICMPEQ) if op <= Opcode.IF_ICMPLE else (op - Opcode.IF_ACMPEQ)]
+            compare = _COMPARISONS[(op - Opcode.IF_ICMPEQ) % 6]
         if op in (Opcode.IF_ACMPEQ, Opcode.IF_ACMPNE):
-            return target if _is_same(a, b) == (op == Opcode.IF_ACMPEQ) else None
+            return self._machine.is_same(a, b) == (op == Opcode.IF_ACMPEQ)
         if not isinstance(a, int) or not isinstance(b, int):
             raise Unfollowed(f"depends on {_shown(a if not isinstance(a, int) else b)}")
-        return target if compare(a, b) else None
+        return compare(a, b)
 
     def _access(self, op: int, member: MemberReference) -> None:
         if op in (Opcode.GETSTATIC, Opcode.PUTSTATIC):
@@ -548,6 +564,8 @@ class _Frame:
             self._machine.initialize(owner)
             if op == Opcode.PUTSTATIC:
                 self._machine.statics[owner, member.name] = self._stack.pop()
+                if self._method.name != _INITIALIZER:
+                    self._machine.assigned.add((owner, member.name))
             elif owner in self._machine.path:
                 self._stack.append(
                     self._machine.statics.get((owner, member.name), Some(f"{owner}.{member.name}", True))
@@ -557,7 +575,7 @@ class _Frame:
             return
         value = self._stack.pop() if op == Opcode.PUTFIELD else None
         target = self._stack.pop()
-        _check_null(target, f"uses the field {member.name} of")
+        self._machine.check_null(target, f"uses the field {member.name} of")
         if op == Opcode.PUTFIELD:
             if isinstance(target, Instance):
                 target.fields[member.name] = value
@@ -588,7 +606,7 @@ class _Frame:
             if found is not None:
                 return machine.run(*found, arguments, self._depth + 1)
             return machine.call_outside(op, method, None, arguments, self._depth)
-        _check_null(receiver, f"calls {method.name}() of")
+        machine.check_null(receiver, f"calls {method.name}() of")
         if isinstance(receiver, Instance):
             found = machine.find(
                 receiver.cls if op in (Opcode.INVOKEVIRTUAL, Opcode.INVOKEINTERFACE) else method.owner, method
@@ -709,32 +727,11 @@ def _within(text: str, start: int, end: int) -> str:
     return text[start:end]
 
 
-def _is_same(a: Any, b: Any) -> bool:
-    """Return True if two references are those of one object, which constants of enums and classes are."""
-    if a is None or b is None:
-        other = b if a is None else a
-        if isinstance(other, Some) and other.may_be_null:
-            raise Unfollowed(f"depends on {other.origin}")
-        return a is b
-    if isinstance(a, Constant | ClassConstant) and type(a) is type(b):
-        return bool(a == b)
-    if type(a) is type(b) and isinstance(a, Instance | list):
-        return a is b
-    raise Unfollowed("compares objects")
-
-
 def _check_known(values: Sequence[Any], method: MemberReference) -> None:
     """Methods outside of the jar are taken to work with constants and with objects that were just created, as in every job."""
     for value in values:
         if value is None or (isinstance(value, Some) and value.may_be_null):
             raise Unfollowed(f"passes {_shown(value)} to {method.owner}.{method.name}()")
-
-
-def _check_null(value: Any, what: str) -> None:
-    if value is None:
-        raise Thrown("throws java.lang.NullPointerException")
-    if isinstance(value, Some) and value.may_be_null:
-        raise Unfollowed(f"{what} {value.origin}")
 
 
 def _shown(value: Any) -> str:

@@ -9,7 +9,6 @@ Order>``, or from the descriptor of a lambda. Which of them belongs to which ope
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -18,7 +17,7 @@ from statetool.io.cursor import Cursor
 from statetool.java.classes.bytecode import CALLS, Opcode, instructions
 from statetool.java.classes.class_file import FINAL, SYNTHETIC, ClassConstant, ClassFile, Member, MemberReference
 from statetool.java.classes.class_path import ClassPath
-from statetool.java.classes.code_text import code_text, constant_text
+from statetool.java.classes.code_text import constant_text, lambda_target, reached_code
 from statetool.java.classes.signatures import GenericType, class_signature, parse_parameters
 from statetool.java.classes.type_extraction import extract_argument, extract_generic
 from statetool.types.flink_calls import COMPUTED, LAMBDA, OF_TYPES, FlinkCall
@@ -46,9 +45,6 @@ _BREAKS: Final = frozenset((*_STORES, *_POPS, *_JUMPS, *_RETURNS, Opcode.PUTSTAT
 _IMPLEMENTATION: Final = 1
 #: Hex digits by which lambdas are told apart.
 _DIGITS: Final = 8
-#: Most methods of the job whose code is part of one hash.
-_MOST_METHODS: Final = 100
-_NO_CODE: Final = hashlib.sha256().digest()
 #: Ends of the names of Flink's classes of types, and of the descriptors of methods that return one.
 _TYPES: Final = ("TypeInfo", "TypeInformation", "Serializer")
 _GIVES_TYPE: Final = tuple(f"{name};" for name in _TYPES)
@@ -303,28 +299,55 @@ def _lambda(class_path: ClassPath, cls: ClassFile, index: int) -> str:
 
 
 def _code_hash(class_path: ClassPath, first: MemberReference) -> str:
-    """Return a hash of the code of a method and of the methods of the job that it calls; empty if the job does not have it."""
-    digest = hashlib.sha256()
-    unread, seen, read = [first], {first}, 0
-    while unread and read < _MOST_METHODS:
-        called = unread.pop()
-        cls = None if called.owner.startswith(_FLINK) else class_path.read(called.owner)
-        wanted = (called.name, called.descriptor)
-        method = None if cls is None else next((m for m in cls.methods if (m.name, m.descriptor) == wanted), None)
-        if cls is None or method is None:
-            continue
-        digest.update(code_text(cls, method).encode())
-        read += 1
-        for operation, operands in instructions(method.code):
-            if operation not in (*CALLS, Opcode.GETSTATIC):
-                continue
-            found = cls.constants.member(operands.u2())
-            if operation == Opcode.GETSTATIC:
-                found = MemberReference(found.owner, "<clinit>", "()V")
-            if found not in seen:
-                seen.add(found)
-                unread.append(found)
-    return digest.hexdigest()[:_DIGITS] if digest.digest() != _NO_CODE else ""
+    """Return a hash of the code of a method and of the code of the job that it may run; empty if the job does not have it."""
+    return "" if first.owner.startswith(_FLINK) else reached_code(class_path, [first])[:_DIGITS]
+
+
+def find_building_code(class_path: ClassPath) -> str:
+    """Return a hash of all code that may decide how streams are built and which states are declared.
+
+    Raises
+    ------
+    FormatError
+        A class file is damaged.
+    """
+    calls: dict[MemberReference, set[MemberReference]] = {}
+    found: set[MemberReference] = set()
+    for cls in _own_classes(class_path):
+        for method in cls.methods:
+            own = MemberReference(cls.name, method.name, method.descriptor)
+            calls[own] = set(_called(cls, method))
+            if any(_decides(one) for one in calls[own]):
+                found.add(own)
+    # Those that call them may give them arguments. Which class an object has, is not known.
+    while True:
+        names = {_call_key(one) for one in found}
+        above = {
+            own for own, called in calls.items() if own not in found and any(_call_key(c) in names for c in called)
+        }
+        if not above:
+            break
+        found |= above
+    return reached_code(class_path, sorted(found, key=str), loads=True)
+
+
+def _call_key(called: MemberReference) -> tuple[str, ...]:
+    is_constructor = called.name[0] == "<"
+    return (called.owner if is_constructor else "", called.name, called.descriptor)
+
+
+def _decides(called: MemberReference) -> bool:
+    """Return True for a call of Flink that builds a stream or declares a state."""
+    is_descriptor = called.owner.startswith(_STATE_CLASSES) and called.owner.endswith("Descriptor")
+    return called.owner.startswith(_BUILDS) or is_descriptor
+
+
+def _called(cls: ClassFile, method: Member) -> Iterator[MemberReference]:
+    for operation, operands in instructions(method.code):
+        if operation in CALLS:
+            yield cls.constants.member(operands.u2())
+        elif operation == Opcode.INVOKEDYNAMIC and (target := lambda_target(cls, operands.u2())) is not None:
+            yield target
 
 
 def _key_hash(class_path: ClassPath, name: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import cached_property, partial
 from typing import Any, Final, Literal
 
 from statetool.errors import SnapshotNotFoundError, UnsupportedError
@@ -12,12 +13,18 @@ from statetool.java.classes.class_path import ClassPath
 from statetool.java.classes.code_text import without_line_numbers
 from statetool.java.classes.declarations import UndeclaredClass, declare_class, is_known_without_jar
 from statetool.java.classes.execute import components_of, create, equals, hash_code
-from statetool.java.classes.flink_calls import find_calls, find_key_types, find_record_types, function_types
+from statetool.java.classes.flink_calls import (
+    find_building_code,
+    find_calls,
+    find_key_types,
+    find_record_types,
+    function_types,
+)
 from statetool.java.classes.hash_codes import find_convention
 from statetool.java.classes.java_serialization import serializable_class
 from statetool.java.classes.scala_classes import case_class_parameters, enumeration_values, own_hash_code
 from statetool.java.classes.signatures import GenericType, class_signature, parse_type
-from statetool.java.classes.traces import trace_operators
+from statetool.java.classes.traces import trace_job, type_of_factory
 from statetool.java.classes.type_extraction import TYPE_INFO, extract_argument, extract_type
 from statetool.types.conventions import Convention
 from statetool.types.declared import ClassDeclaration, ClassSource
@@ -25,7 +32,7 @@ from statetool.types.execution import Creation, Result, Some
 from statetool.types.flink_calls import FlinkCall
 from statetool.types.java import PRIMITIVES
 from statetool.types.serializable import SerializableClass
-from statetool.types.traced import TracedOperator
+from statetool.types.traced import TracedJob
 from statetool.types.type_information import TypeInformation
 
 #: Classes that are compared to see whether the code of a serializer changed.
@@ -55,7 +62,6 @@ class JarClasses(ClassSource):
         self._hash_codes: dict[str, Convention | str] = {}
         self._informations: dict[tuple[str, bool], TypeInformation | None] = {}
         self._found_calls: tuple[tuple[FlinkCall, ...], tuple[FlinkCall, ...]] | None = None
-        self._traced: Mapping[str, TracedOperator] | None = None
         self._named_types: dict[tuple[str, int | None], Mapping[str, TypeInformation]] = {}
 
     def open(self) -> JarClasses:
@@ -103,7 +109,11 @@ class JarClasses(ClassSource):
         key = name, kryo == 5
         if key not in self._informations:
             path = self._opened(name)
-            found = extract_type(path, name, 2 if kryo == 5 else 1) if name in path else None
+            found = (
+                extract_type(path, name, 2 if kryo == 5 else 1, partial(type_of_factory, path))
+                if name in path
+                else None
+            )
             self._informations[key] = found
         return self._informations[key]
 
@@ -246,11 +256,19 @@ class JarClasses(ClassSource):
     def own_calls(self) -> tuple[FlinkCall, ...]:
         return self._calls[1]
 
-    def traced_operators(self) -> Mapping[str, TracedOperator]:
-        if self._traced is None:
-            places = [call.place for call in self.own_calls() if call.use == "builds"]
-            self._traced = trace_operators(self._opened(""), places)
-        return self._traced
+    def has_same_building(self, other: ClassSource) -> bool:
+        if not isinstance(other, JarClasses):
+            return False
+        return self.has_same_classes(other) or self._building == other._building
+
+    @cached_property
+    def _building(self) -> str:
+        return find_building_code(self._opened(""))
+
+    @cached_property
+    def traced_job(self) -> TracedJob:
+        places = [call.place for call in self.own_calls() if call.use == "builds"]
+        return trace_job(self._opened(""), places)
 
     @property
     def _calls(self) -> tuple[tuple[FlinkCall, ...], tuple[FlinkCall, ...]]:

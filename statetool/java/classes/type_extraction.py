@@ -7,12 +7,22 @@ Follows ``TypeExtractor`` of Flink 1.20 and 2.3, method by method: ``createTypeI
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
 from statetool.java.classes.bytecode import Opcode, constant, enum_constants, instructions
-from statetool.java.classes.class_file import ABSTRACT, FINAL, INTERFACE, PUBLIC, STATIC, TRANSIENT, ClassFile, Member
+from statetool.java.classes.class_file import (
+    ABSTRACT,
+    FINAL,
+    INTERFACE,
+    PUBLIC,
+    STATIC,
+    TRANSIENT,
+    Annotation,
+    ClassFile,
+    Member,
+)
 from statetool.java.classes.class_path import ClassPath
 from statetool.java.classes.library_types import FIELDLESS, is_never_pojo, library_type
 from statetool.java.classes.signatures import (
@@ -57,6 +67,8 @@ _PROVIDED: Final = (
 )
 _MOST_PARTS: Final = 20_000
 _MAX_DEPTH: Final = 200
+#: Returns the type that a factory makes.
+Factory = Callable[[str], TypeInformation | None]
 _WRITES_ITSELF: Final = ("readObject", "writeObject")
 _OBJECT: Final = GenericType("class", "java.lang.Object")
 
@@ -91,20 +103,24 @@ class _Class:
         return is_below and bool(self.access & FINAL)
 
 
-def extract_type(class_path: ClassPath, name: str, major: Literal[1, 2]) -> TypeInformation:
+def extract_type(
+    class_path: ClassPath, name: str, major: Literal[1, 2], factory: Factory | None = None
+) -> TypeInformation:
     """Return the serializer that a release of Flink makes of a class, ``TypeInformation.of(name.class)``.
 
     Parameters
     ----------
     major
         The major version of Flink.
+    factory
+        Returns the type that a factory of ``@TypeInfo`` makes, by its class.
 
     Raises
     ------
     FormatError
         A class file is damaged.
     """
-    return _Extractor(class_path, major).root(name)
+    return _Extractor(class_path, major, factory=factory).root(name)
 
 
 def extract_kind(class_path: ClassPath, name: str, major: Literal[1, 2]) -> str:
@@ -169,8 +185,11 @@ def _argument_of(class_path: ClassPath, name: str, interface: str, index: int) -
 
 
 class _Extractor:
-    def __init__(self, class_path: ClassPath, major: Literal[1, 2], *, with_fields: bool = True) -> None:
+    def __init__(
+        self, class_path: ClassPath, major: Literal[1, 2], *, with_fields: bool = True, factory: Factory | None = None
+    ) -> None:
         self._path = class_path
+        self._factory = factory
         self._major = major
         self._with_fields = with_fields
         self._classes: dict[str, _Class | None] = {}
@@ -243,9 +262,16 @@ class _Extractor:
             if cls is None:
                 return None
             if cls.file is not None and any(a.name == TYPE_INFO for a in cls.file.annotations):
+                if (made := self._made_by(cls.file.annotations)) is not None:
+                    return made
                 raise _UnknownTypeError(f"@TypeInfo of {cls.name} gives it its own serializer")
             at = cls.superclass
         return None
+
+    def _made_by(self, annotations: Iterable[Annotation]) -> TypeInformation | None:
+        """Return the type that the factory of ``@TypeInfo`` makes, ``None`` if that is not known."""
+        names = [a.value for a in annotations if a.name == TYPE_INFO and a.value]
+        return self._factory(names[0]) if self._factory is not None and len(names) == 1 else None
 
     def _either(self, hierarchy: list[GenericType], given: GenericType) -> TypeInformation:
         """Follows ``EitherTypeInfoFactory``."""
@@ -392,7 +418,12 @@ class _Extractor:
         if not self._with_fields:
             return unknown("only the class itself is asked for")
         if any(a.name == TYPE_INFO for a in field.annotations):
-            return unknown(f"@TypeInfo of field {field.name!r} of {level.name} gives it its own serializer")
+            made = self._made_by(field.annotations)
+            return (
+                made
+                if made is not None
+                else unknown(f"@TypeInfo of field {field.name!r} of {level.name} gives it its own serializer")
+            )
         given = level.type_of(field)
         try:
             found = self._create([*hierarchy, given], given)

@@ -21,7 +21,7 @@ def snapshots(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def traced(snapshots: Path, job: str, side: str) -> Mapping[str, TracedOperator]:
-    return JarClasses([job_pairs.jar_of(snapshots, job, side)]).traced_operators()
+    return JarClasses([job_pairs.jar_of(snapshots, job, side)]).traced_job.operators
 
 
 @pytest.mark.parametrize(
@@ -76,3 +76,33 @@ def test_a_max_parallelism_belongs_to_its_operator(snapshots: Path) -> None:
 def test_rows_have_the_names_of_their_fields(snapshots: Path) -> None:
     (state,) = traced(snapshots, "ValueRowSwapped", "new")["sums"].states
     assert state.types == ('Types.ROW_NAMED(["b", "a"], [Types.INT, Types.INT])',)
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        "ChosenLocal", "ChosenIf", "ChosenSwitch", "ChosenSwitchedText", "ChosenCase", "ChosenLoop", "ChosenStep", "ChosenMap", "ChosenMapOf",
+        "ChosenArray", "ChosenList", "ChosenHelper", "ChosenFlagThrough", "ChosenEnum", "ChosenEnumOrder", "ChosenFactory", "ChosenSubclass",
+        "ChosenOverride", "ChosenReflection", "ChosenLambdas", "ChosenSetTwice", "ChosenStatic", "ChosenDescriptor", "ChosenArgument", "ChosenEarly",
+    ],
+)  # fmt: skip
+def test_conditions_are_followed(snapshots: Path, job: str) -> None:
+    found = [traced(snapshots, job, side)["sums"] for side in job_pairs.SIDES]
+    assert all(one.is_whole for one in found)
+    assert [[s.types for s in one.states] for one in found] == [[("Types.INT",)], [("Types.LONG",)]]
+
+
+@pytest.mark.parametrize("job", ["ChosenProperty", "ChosenEnvironment", "ChosenOptional", "ChosenCaught"])
+def test_no_way_is_taken_for_the_only_one(snapshots: Path, job: str) -> None:
+    found = [traced(snapshots, job, side).get("sums") for side in job_pairs.SIDES]
+    assert not all(one is not None and one.is_whole for one in found)
+
+
+def test_code_is_the_same_if_all_that_it_may_run_is(snapshots: Path) -> None:
+    """Operands of switches and steps, overriding methods, default methods, lambdas, and classes that are loaded by name decide, too."""
+    chosen = [p.name for p in job_pairs.PAIRS if p.topic == "Chosen"]
+    same = []
+    for job in chosen:
+        old, new = (JarClasses([job_pairs.jar_of(snapshots, job, side)]) for side in job_pairs.SIDES)
+        same += [job] if old.has_same_building(new) else []
+    assert same == ["ChosenEnvironmentKept"]

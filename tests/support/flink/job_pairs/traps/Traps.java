@@ -311,6 +311,64 @@ final class TrapTtlHelper extends Job {
     }
 }
 
+/** A helper gets from another class whether to set a time to live; a thrown exception decides, which nothing but Java knows. */
+final class TrapTtlArgument extends Job {
+    static boolean keeps() {
+        try {
+            return java.net.URI.create("x:").isAbsolute(); // old
+            return java.net.URI.create("x").isAbsolute(); // new
+        } catch (IllegalArgumentException e) {
+            return false;
+        }
+    }
+    static class Sums extends RichFlatMapFunction<String, String> {
+        static <T> ValueStateDescriptor<T> with(ValueStateDescriptor<T> state, boolean ttl) {
+            if (ttl) {
+                state.enableTimeToLive(StateTtlConfig.newBuilder(java.time.Duration.ofDays(9)).build());
+            }
+            return state;
+        }
+        public void flatMap(String line, Collector<String> out) {}
+        public void open(OpenContext context) throws Exception {
+            getRuntimeContext().getState(with(new ValueStateDescriptor<>("sum", Types.INT), keeps()));
+        }
+    }
+    public DataStream<?> build(DataStream<String> lines) {
+        return keyed(lines).flatMap(new Sums()).uid("sums");
+    }
+}
+
+/** A property decides a uid. */
+final class TrapUidOfProperty extends Job {
+    static class Sums extends RichFlatMapFunction<String, String> {
+        public void flatMap(String line, Collector<String> out) {}
+        public void open(OpenContext context) throws Exception {
+            getRuntimeContext().getState(new ValueStateDescriptor<>("sum", Types.INT));
+        }
+    }
+    public DataStream<?> build(DataStream<String> lines) {
+        return keyed(lines).flatMap(new Sums()).uid(System.getProperty("uid", "sums")); // old
+        return keyed(lines).flatMap(new Sums()).uid(System.getProperty("uid", "totals")); // new
+    }
+}
+
+/** One max parallelism is known, and another one is not. */
+final class TrapComputedLimit extends Job {
+    static class Sums extends RichFlatMapFunction<String, String> {
+        public void flatMap(String line, Collector<String> out) {}
+        public void open(OpenContext context) throws Exception {
+            getRuntimeContext().getState(new ValueStateDescriptor<>("sum", Types.INT));
+        }
+    }
+    public DataStream<?> build(DataStream<String> lines) {
+        int other = Integer.getInteger("other", 7); // new
+        lines.map(line -> line).returns(Types.STRING).setMaxParallelism(other).print(); // new
+        return keyed(lines).flatMap(new Sums()).uid("sums")
+                .setMaxParallelism(64) // new
+                ;
+    }
+}
+
 /** Two windows exchange their functions. */
 final class TrapWindowsSwapped extends WindowedJob {
     public DataStream<?> build(DataStream<String> lines) {
