@@ -13,7 +13,7 @@ from typing import Final
 from statetool.compatibility.record_types import has_same_types
 from statetool.compatibility.restore import Pair, Restore
 from statetool.compatibility.step_verdicts import Assumption
-from statetool.compatibility.steps.step import Result, is_unknown, may_change
+from statetool.compatibility.steps.step import Result, is_unknown, may_change, note
 from statetool.compatibility.traced_states import check_traced_streams, traced_limit
 from statetool.compatibility.verdicts import Remedy
 from statetool.snapshot.operator import OperatorInventory
@@ -28,6 +28,7 @@ from statetool.types.flink_calls import (
     main_classes,
     operator_calls,
     set_max_parallelisms,
+    start_calls,
 )
 
 _ASK: Final = Remedy("Pass a savepoint of the new job (B), which has its states.")
@@ -72,6 +73,15 @@ def check_connectors(restore: Restore) -> Iterator[Result]:
         gone, fresh = (", ".join(sorted(side)[:_SHOWN]) for side in (before - after, after - before))
         text = f"The code of the new job has other sources or sinks: no longer {gone}; now {fresh}. If one of them has the uid of another one, Flink fails, or takes the bytes for other positions."
         yield is_unknown("C1", text, Remedy("Pass a savepoint of the new job (B), which has their state."))
+
+
+def check_start(restore: Restore) -> Iterator[Result]:
+    """C6: splits that the snapshot has go on at their positions, wherever the code of the new job lets its sources start."""
+    calls = _calls_of_both(restore)
+    changed = "" if calls is None else difference(*map(start_calls, calls))
+    if changed:
+        text = f"The code says otherwise where sources start ({changed}). That holds for new splits only: those of the snapshot go on at their positions."
+        yield note("C6", text, "To begin elsewhere, set the positions with statetool sources set.")
 
 
 def check_max_parallelism(restore: Restore) -> Iterator[Result]:
