@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Final
 
 from statetool.compatibility.releases import may_be_of_2
 from statetool.compatibility.states import BACKENDS, Backend
+from statetool.entries.database import StoredDatabase
 from statetool.entries.form import Layout, StoredState
+from statetool.entries.headers import header_bytes
 from statetool.errors import UNREAD
 from statetool.formats.state_meta import KEY_VALUE_V2
 from statetool.operations.advice.configuration import Configuration
@@ -18,6 +20,8 @@ from statetool.snapshot.operator import OperatorInventory
 _CONFIGURED: Final[dict[str, Backend]] = {"hashmap": "heap", "rocksdb": "rocksdb", "forst": "forst"}
 _WRITERS: Final[dict[Layout, Backend]] = {"database": "rocksdb", "full": "rocksdb", "heap": "heap"}
 _KEY: Final = "state.backend.type"
+_OPTIONS: Final = "OPTIONS-"
+_MOST_OPTION_BYTES: Final = 1 << 20
 
 
 def backend_of(
@@ -52,3 +56,28 @@ def stored_forms(operator: OperatorInventory) -> Iterator[StoredState]:
     """Yield what a backend opens to restore the keyed state of an operator. Changelogs without materialized state have nothing."""
     for stored in operator.keyed.managed:
         yield from stored.below()
+
+
+def database_options(operators: Iterable[OperatorInventory]) -> dict[str, set[str]]:
+    """Return the values of RocksDB's options in the first database of some operators, by name; none without such a file.
+
+    RocksDB writes them into a file of its own (``OPTIONS-000012``), which databases that statetool writes do not have.
+    """
+    for operator in operators:
+        for stored in stored_forms(operator):
+            if not isinstance(stored, StoredDatabase):
+                continue
+            for name, handle in (*stored.handle.private, *stored.handle.shared):
+                if name.startswith(_OPTIONS):
+                    text = header_bytes(stored.read_context.stream(handle), _MOST_OPTION_BYTES).decode(errors="replace")
+                    return _options(text)
+    return {}
+
+
+def _options(text: str) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for line in text.splitlines():
+        name, is_set, value = line.strip().partition("=")
+        if is_set:
+            found.setdefault(name, set()).add(value)
+    return found

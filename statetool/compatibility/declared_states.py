@@ -29,7 +29,7 @@ from statetool.compatibility.steps.step import (
     note,
 )
 from statetool.compatibility.traced_states import has_ttl, resolve_traced
-from statetool.compatibility.verdicts import CheckWarning, Level, Remedy, Resolution, migration_remedy
+from statetool.compatibility.verdicts import NEW, A, CheckWarning, Level, Remedy, Resolution, migration_remedy
 from statetool.formats.state_meta import StateMetaInfo
 from statetool.serializers.core.base import Serializer, all_parts
 from statetool.serializers.streaming import TraversableSerializer
@@ -453,3 +453,33 @@ def _fits(declared: DeclaredState, meta: StateMetaInfo, *, keyed: bool) -> bool:
 def _mode(declared: DeclaredState) -> str:
     """Return the mode of operator state; empty if the code does not show it."""
     return declared.mode if declared.mode != "keyed" else ""
+
+
+def check_late_states(restore: Restore, pair: Pair) -> Iterator[Result]:
+    """K16: the savepoint of the new job does not have a state whose name is a text of its jar: the job may register it later.
+
+    Flink compares its serializer at the first access (``RocksDBKeyedStateBackend.tryRegisterKvStateInformation``), not at the restore.
+    """
+    new = pair.new
+    if new is None or not restore.has_snapshot or not restore.new_jars:
+        return
+    missing = {n for n, (_, m) in pair.old.listed_keyed.items() if m.kind != "timers" and n not in new.listed_keyed}
+    named = sorted(strings_in_jars(restore.new_jars, missing)) if missing else []
+    if named:
+        text = f"The savepoint of the new job does not have {', '.join(named)}, and its jar has the name as a text: if the job registers the state later, its values are used, and Flink compares their types only then."
+        yield note("K16", text, "Use the state in the run that writes the savepoint of the new job.", pair.old)
+
+
+def check_returning_states(restore: Restore, pair: Pair) -> Iterator[Result]:
+    """E7: a state of the snapshot that the old jar does not name, and the new one does, has the values of an older version of the job."""
+    if not restore.old_jars or not restore.new_jars:
+        return
+    names = {n for n, (_, m) in pair.old.listed_keyed.items() if m.kind != "timers"} | set(pair.old.listed_elements)
+    fresh = strings_in_jars(restore.new_jars, names) if names else set()
+    back = sorted(fresh - strings_in_jars(restore.old_jars, fresh)) if fresh else []
+    if back:
+        text = f"The jar of the old job does not name {', '.join(back)}, which the snapshot has and the new job names: unless the old code computes the name, the values are those of an older version of the job, and come back."
+        remedy = Remedy(
+            "If they are not wanted, drop them.", ("drop", A, NEW, "--uid", str(pair.old.label), "--state", back[0])
+        )
+        yield note("E7", text, remedy, pair.old)

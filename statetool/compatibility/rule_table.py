@@ -25,6 +25,8 @@ class RestoreRule:
         system), REST (a running cluster), CR (a custom resource).
     test
         The test of the rule; empty if it is not checked.
+    reason
+        Why it is not checked; empty if it is.
     """
 
     id: str
@@ -35,15 +37,16 @@ class RestoreRule:
     inputs: str
     remedy: str
     test: str
+    reason: str
 
     @property
     def checked(self) -> str:
-        """Return the name of the test, or ``not checked``."""
-        return f"`{self.test.rpartition('::')[2]}`" if self.test else "not checked"
+        """Return the name of the test, or why the rule is not checked."""
+        return f"`{self.test.rpartition('::')[2]}`" if self.test else f"not checked: {self.reason}"
 
 
 @cache
 def restore_rules() -> tuple[RestoreRule, ...]:
     """Return all rules, in the order of the table."""
     text = (resources.files(__package__) / "rules.tsv").read_text(encoding="utf-8")
-    return tuple(RestoreRule(**row) for row in csv.DictReader(text.splitlines(), delimiter="\t"))
+    return tuple(RestoreRule(**row) for row in csv.DictReader(text.splitlines(), delimiter="\t", restval=""))

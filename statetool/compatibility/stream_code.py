@@ -13,7 +13,7 @@ from typing import Final
 from statetool.compatibility.record_types import has_same_types
 from statetool.compatibility.restore import Pair, Restore
 from statetool.compatibility.step_verdicts import Assumption
-from statetool.compatibility.steps.step import Result, is_unknown, may_change
+from statetool.compatibility.steps.step import Result, is_unknown, may_change, note
 from statetool.compatibility.traced_states import CONTENTS, check_traced_streams, is_refused, is_traced, traced_limit
 from statetool.compatibility.verdicts import NEW, A, Remedy
 from statetool.connectors.sinks import COMMITTER_UIDS
@@ -35,6 +35,7 @@ from statetool.types.flink_calls import (
     operator_calls,
     set_max_parallelisms,
     settled_uids,
+    start_calls,
 )
 
 _ASK: Final = Remedy("Pass a savepoint of the new job (B), which has its states.")
@@ -144,6 +145,15 @@ def _changed_connectors(
         if was[uid] and now[uid] and not was[uid] & now[uid] and stored:
             found.append((uid, was[uid], now[uid], stored))
     return found
+
+
+def check_start(restore: Restore) -> Iterator[Result]:
+    """C6: splits that the snapshot has go on at their positions, wherever the code of the new job lets its sources start."""
+    calls = _calls_of_both(restore)
+    changed = "" if calls is None else difference(*map(start_calls, calls))
+    if changed:
+        text = f"The code says otherwise where sources start ({changed}). That holds for new splits only: those of the snapshot go on at their positions."
+        yield note("C6", text, "To begin elsewhere, set the positions with statetool sources set.")
 
 
 def check_max_parallelism(restore: Restore) -> Iterator[Result]:

@@ -28,6 +28,22 @@ def count_timers(operator: OperatorInventory, names: Collection[str]) -> str:
     return f"more than {several(count, 'timer')}" if count else "timers"
 
 
+def overdue_timers(operator: OperatorInventory, names: Collection[str], now_ms: int) -> tuple[int, int]:
+    """Return the number of timers in some queues that are due before a time, and the time of the first one; 0 if there is none."""
+    from statetool.kernels.entries.layout import decode_times  # it needs numpy, which most checks do not
+
+    count, first = 0, now_ms
+    for source in operator.keyed.sources(raw=True):
+        wanted = {i: m.name for i, m in enumerate(source.header().states) if m.name in names}
+        for batch in source.batches(EntryRequest(states=tuple(wanted.values()))) if wanted else ():
+            for number in wanted.keys() & set(batch.states()):
+                entries = batch.of_state(number)
+                times = decode_times(entries.data, entries.key)
+                count += int((times < now_ms).sum())
+                first = min(first, int(times.min(initial=now_ms)))
+    return count, first if count else 0
+
+
 def count_entries(operator: OperatorInventory, names: Collection[str]) -> tuple[int, bool]:
     """Return the number of entries in some states of an operator, and whether all were counted."""
     count = read = 0

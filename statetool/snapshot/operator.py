@@ -223,7 +223,7 @@ class OperatorInventory:
         OptionError
             The plan does not have the operator, or does not fit it.
         """
-        return MappingProxyType({}) if self._plan is None or not self._has_sql_rows else self.columns_of(self._plan)
+        return MappingProxyType({}) if self._plan is None or not self.has_sql_rows else self.columns_of(self._plan)
 
     @cached_property
     def plan_aggregates(self) -> PlanAggregates | None:
@@ -234,7 +234,7 @@ class OperatorInventory:
         OptionError
             The plan does not have the operator, or does not fit it.
         """
-        if self._plan is None or not self._has_sql_rows:
+        if self._plan is None or not self.has_sql_rows:
             return None
         from statetool.sql_plans.aggregates import PlanAggregates
 
@@ -253,7 +253,8 @@ class OperatorInventory:
             raise error.at(operator=self.label) from error.__cause__
 
     @property
-    def _has_sql_rows(self) -> bool:
+    def has_sql_rows(self) -> bool:
+        """Whether keys or values of its state are rows of SQL."""
         from statetool.serializers.naming import rows_of
         from statetool.serializers.sql.rowdata import RowDataSerializer
 

@@ -79,6 +79,9 @@ _WITHOUT_CHOICE: Final = frozenset({
     "fromSequence", "assignTimestampsAndWatermarks", "rebalance", "shuffle", "forward", "global", "setBufferTimeout", "union",
 }) - {"returns", "setMaxParallelism"}  # fmt: skip
 _TAKES_CONNECTOR: Final = ("fromSource", "addSource", "sinkTo", "addSink")
+#: Classes whose methods say where a source starts, and methods that take such a place.
+_STARTS: Final = ("OffsetsInitializer", "StartupOptions", "StartCursor", "ScanStartupMode")
+_SETS_START: Final = ("setStart", "setStarting", "startFrom", "startingOffsets", "startupOptions", "setInitialPosition")
 _BASIC_TYPE: Final = ("org.apache.flink.api.common.typeinfo.BasicTypeInfo", "getInfoFor")
 _UID_REFERENCES: Final = tuple(f"::{name}" for name in _UIDS)
 _DESCRIPTORS: Final = {
@@ -475,6 +478,12 @@ def connectors_of_uids(calls: Iterable[FlinkCall]) -> dict[str, set[str]]:
                 found.setdefault(uid[1:-1], set()).update(connectors_of(calls_before[begin + 1 :]))
             own = []
     return found
+
+
+def start_calls(calls: Iterable[FlinkCall]) -> list[FlinkCall]:
+    """Return the calls that say where sources start."""
+    found = (c for c in calls if c.owner.rpartition(".")[2] in _STARTS or c.name.startswith(_SETS_START))
+    return [c.without_code() for c in found if c.owner.startswith(_CONNECTORS)]
 
 
 def fields_of_states(calls: Iterable[FlinkCall]) -> dict[tuple[str, str], str]:

@@ -8,6 +8,7 @@ from typing import Final
 
 import pytest
 
+import statetool as st
 from statetool.compatibility.declared_types import resolve_types
 from statetool.compatibility.record_types import has_same_classes, has_same_streams, has_same_types
 from statetool.compatibility.verdicts import Level
@@ -17,9 +18,18 @@ from statetool.serializers.core.base import Serializer
 from statetool.serializers.table import snapshot_reader
 from statetool.serializers.typeutils.java_types import type_snapshot
 from statetool.types.declared import TypeContext
-from statetool.types.flink_calls import FlinkCall, WindowForm, content_calls, given_uids, windows_of_uids
+from statetool.types.flink_calls import (
+    COMPUTED,
+    FlinkCall,
+    WindowForm,
+    content_calls,
+    given_uids,
+    start_calls,
+    windows_of_uids,
+)
 from statetool.types.type_information import TypeInformation, simple
 from statetool.types.type_names import basic_type
+from tests.support.checks.restore_steps import found, snapshot_of
 from tests.support.compile import compile_java, files_of, make_jar
 from tests.support.corpora.archives import unpack
 from tests.support.flink import job_pairs
@@ -201,3 +211,21 @@ def test_windows_that_count_have_an_evictor_if_they_slide_also_by_computed_numbe
     assert whole != slides
     assert windows("computed", "n") == whole
     assert windows("slide", "n, 1") == windows("both", "n, n") == slides
+
+
+def test_places_where_sources_start_are_compared(connector_cases: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """C6."""
+    kafka = "org.apache.flink.connector.kafka.source."
+    initializer = f"{kafka}enumerator.initializer.OffsetsInitializer"
+    before, after = (
+        (call(initializer, start), call(f"{kafka}KafkaSourceBuilder", "setStartingOffsets", COMPUTED))
+        for start in ("earliest", "latest")
+    )
+    assert [c.name for c in start_calls((*before, call("DataStream", "startNewChain")))] == [
+        "earliest",
+        "setStartingOffsets",
+    ]
+    path = snapshot_of(connector_cases / "v2_3_0-kafka-source")
+    for new, expected in ((before, set()), (after, {("C6", "note")})):
+        monkeypatch.setattr("statetool.compatibility.stream_code._calls_of_both", lambda _, new=new: (before, new))
+        assert {r for r in found(st.check(path, flink_version="2.3")) if r[0] == "C6"} == expected

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import struct
 import zipfile
 from dataclasses import replace
@@ -15,7 +16,7 @@ from statetool.compatibility.classes.trial import NewClasses
 from statetool.compatibility.rules.serializers import resolve
 from statetool.compatibility.states import Backend, Job, verdict_of
 from statetool.compatibility.steps.keyed_state import _in_forst
-from statetool.compatibility.verdicts import Level, Resolution
+from statetool.compatibility.verdicts import Check, Level, Resolution
 from statetool.formats.metadata.handles import ByteStreamHandle, KeyGroupsHandle
 from statetool.formats.metadata.model import MasterState
 from statetool.java.classes.jar_classes import JarClasses
@@ -34,6 +35,7 @@ from tests.support.connectors.lake_cases import PACKED
 from tests.support.corpora.archives import HERE, unpack
 from tests.support.failures.damage import Patient
 from tests.support.flink import job_pairs, pairs
+from tests.support.snapshots.trees import replace_file
 
 #: A class that the jar of the new job lacks.
 GONE = "corpus.PublicTypes$Order"
@@ -403,3 +405,112 @@ def test_parts_of_a_serializer_of_the_job(tmp_path: Path) -> None:
     own_payload = changed(block, b"\0\0\0\7" + block)
     assert open_own_composites(own_payload) is None
     assert resolve(old, own_payload).level == Level.UNKNOWN
+
+
+def rules_of(check: Check) -> dict[str, str]:
+    """Return the texts of the findings by their rules."""
+    return {f.rule: f.text for s in check.steps for f in s.findings}
+
+
+def test_synchronous_state_that_becomes_asynchronous(corpus: Path, tmp_path: Path) -> None:
+    """V5, V6."""
+    old, new = snapshot_of(corpus / "v2_3_0-rocksdb-native"), str(tmp_path / "new")
+    st.convert(old, new, format="native", backend="forst", state_api="v2")
+    check = st.check(old, new)
+    assert {("V5", "note"), ("V6", "unknown")} <= found(check)
+    assert "V6" not in rules_of(st.check(new, new))
+    assert "V5" not in rules_of(st.check(old, flink_version="2.3", backend="rocksdb"))
+
+
+def test_options_of_databases(corpus: Path, tmp_path: Path) -> None:
+    """K12, K13: by the OPTIONS file that RocksDB writes."""
+    old, new = (snapshot_of(corpus / f"v{release}-rocksdb-native") for release in ("1_20_5", "2_3_0"))
+    assert ("K12", "unknown") in found(st.check(new, flink_version="1.20"))
+    for path, release in ((old, "1.20"), (old, "2.3"), (new, "2.3")):
+        assert not {"K12", "K13"} & rules_of(st.check(path, flink_version=release)).keys()
+    other = tmp_path / "other"
+    shutil.copytree(new, other)
+    for file in other.iterdir():
+        data = file.read_bytes()
+        if file.name != "_metadata" and b"comparator=leveldb.BytewiseComparator" in data:
+            replace_file(file, data.replace(b"=leveldb.BytewiseComparator", b"=rocksdb.BytewiseComparator"))
+    check = st.check(str(other), flink_version="2.3")
+    assert "rocksdb.BytewiseComparator" in rules_of(check)["K13"]
+    assert ("K13", "note") in found(check)
+
+
+def test_settings_of_serializers(corpus: Path, tmp_path: Path) -> None:
+    """S5, S7."""
+    path, config = snapshot_of(corpus / "v2_3_0-hashmap-canonical"), tmp_path / "config.yaml"
+    config.write_text("pipeline.force-avro: true\n")
+    check = st.check(path, flink_version="2.3", config=config)
+    assert {("S5", "unknown"), ("S7", "note")} <= found(check)
+    assert "corpus.PublicTypes$" in rules_of(check)["S5"]
+    config.write_text("env.java.opts.all: --add-opens=java.base/java.util=ALL-UNNAMED\npipeline.force-avro: false\n")
+    assert not {"S5", "S7"} & rules_of(st.check(path, flink_version="2.3", config=config)).keys()
+
+
+def test_states_that_only_one_jar_names(restores: Path, tmp_path: Path) -> None:
+    """K16, E7: a state that B does not have and its jar names; a state of A that only the new jar names."""
+    path = str(restores / "timers-twice-in-header")
+    (uid, names), *_ = ((o.uid, list(o.listed_keyed)) for o in inventory_of(path).operators.values() if o.listed_keyed)
+    name = next(n for n in names if not n.startswith("_timer_state"))
+    jars = []
+    for folder, texts in (("old", [uid]), ("new", [uid, name])):
+        jars.append(tmp_path / f"{folder}.jar")
+        with zipfile.ZipFile(jars[-1], "w") as jar:
+            jar.writestr("job.properties", "".join(f"{text}\n" for text in texts))
+    st.drop(path, str(tmp_path / "dropped"), states={uid: [name]})
+    check = st.check(path, str(tmp_path / "dropped"), jars=jars[1:], other_jars=jars[1:])
+    assert {("K16", "note"), ("K4", "loses")} <= found(check)
+    assert "E7" not in rules_of(check)
+    assert "K16" not in rules_of(st.check(path, str(tmp_path / "dropped"), jars=jars[1:], other_jars=jars[:1]))
+    assert ("E7", "note") in found(st.check(path, flink_version="2.3", jars=jars[:1], other_jars=jars[1:]))
+
+
+def test_ids_of_sql_operators(sql_corpus: Path, tmp_path: Path) -> None:
+    """Q1, Q2, Q6: one query with generated ids and one with uids, and another query."""
+    generated, named, other = (
+        snapshot_of(sql_corpus / f"sql_{n}") for n in ("group_agg_hashmap", "group_agg_rocksdb", "join_types")
+    )
+    assert "table.exec.uid.generation" in rules_of(st.check(generated, named))["Q2"]
+    check = st.check(other, named)
+    assert "6_join" in rules_of(check)["Q1"]
+    assert {("Q1", "note"), ("O1", "not")} <= found(check)
+    config = tmp_path / "config.yaml"
+    config.write_text("table.exec.mini-batch.enabled: true\n")
+    check = st.check(named, named, config=config)
+    assert not {"Q1", "Q2"} & rules_of(check).keys()
+    (assumed,) = (a for a in step(check, "operators").assumptions if a.rule == "Q6")
+    assert "table.exec.mini-batch.enabled: true" in assumed.text
+
+
+def test_timers_that_are_overdue(restores: Path, corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """T7, Z2."""
+    path = str(restores / "datastream-v2-sessions")
+    first = 1_795_875_689_394
+    for now, count in ((first, 0), (first + 1, 1)):
+        monkeypatch.setattr("statetool.compatibility.steps.timers.time.time_ns", lambda now=now: now * 1_000_000)
+        check = st.check(path, flink_version="2.3")
+        assert len({(f.rule, f.kind) for f in step(check, "timers").findings}) == 2 * count
+    assert found(check) == {("T7", "note"), ("Z2", "note")}
+    assert rules_of(check)["T7"].startswith("1 processing-time timer is overdue, the first since 2026-")
+    # Timers between values of the heap's native format, which only their serializers tell apart.
+    check = st.check(snapshot_of(corpus / "v2_3_0-hashmap-native"), flink_version="2.3")
+    assert "T7" in {a.rule for a in step(check, "timers").assumptions}
+
+
+def test_what_a_snapshot_does_not_keep(restores: Path, corpus: Path) -> None:
+    """Z1: only windows of event time that are open depend on watermarks."""
+    assert ("Z1", "note") in found(st.check(snapshot_of(corpus / "v2_3_0-hashmap-canonical"), flink_version="2.3"))
+    assert "Z1" not in rules_of(st.check(str(restores / "partly-finished"), flink_version="2.3"))
+
+
+def test_values_that_are_migrated_at_the_first_access(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Z6."""
+    snapshots = unpack(job_pairs.SNAPSHOTS, tmp_path)
+    migrated = (r for r in job_pairs.table() if r.savepoint.startswith("after_migration") and r.backend == "rocksdb")
+    row = next(filter(job_pairs.is_stored, migrated))
+    assert "Z6" not in rules_of(job_pairs.check(snapshots, row, "savepoint"))
+    monkeypatch.setattr("statetool.compatibility.steps.keyed_state._MUCH", 10)
+    assert ("Z6", "note") in found(job_pairs.check(snapshots, row, "savepoint"))

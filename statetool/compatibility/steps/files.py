@@ -34,6 +34,14 @@ _LISTED_AT_A_TIME: Final = 1_000
 #: _metadata takes up to three more.
 _MOST_REQUESTS: Final = 6
 _SHOWN: Final = 3
+#: Flink's plugins for the schemes of paths, and what reads the others.
+_PLUGINS: Final = {
+    **dict.fromkeys(("s3", "s3a", "s3p"), "flink-s3-fs-hadoop or flink-s3-fs-presto"),
+    "gs": "flink-gs-fs-hadoop",
+    "oss": "flink-oss-fs-hadoop",
+    **dict.fromkeys(("abfs", "abfss", "wasb", "wasbs"), "flink-azure-fs-hadoop"),
+}
+_HADOOP: Final = "Hadoop's classes"
 #: Schemes of Flink's file systems for one store.
 _S3: Final = ("s3", "s3a", "s3n", "s3p")
 _COPY: Final = Remedy(
@@ -131,6 +139,17 @@ def _all_exist(restore: Restore) -> Iterator[Result]:
     gone = {folder: names for folder, names in found.absolute.items() if folder not in moved}
     yield from _report(restore, found.missing | gone, found.short)
     yield from _moved(restore, directories, moved, unseen)
+
+
+def _file_systems(restore: Restore) -> Iterator[Result]:
+    """M9: Flink needs a plugin and credentials for each place that the pointer and the handles name."""
+    named = (restore.old.metadata_file, *(f for f, d in directories_of(restore).items() if not d.is_relative))
+    buckets = sorted({"/".join(uri.split("/")[:3]) for uri in named if not files.is_local(uri)})
+    if buckets:
+        plugins = sorted({_PLUGINS.get(b.partition("://")[0], _HADOOP) for b in buckets})
+        shown = ", ".join(buckets[:_SHOWN]) + (", ..." if len(buckets) > _SHOWN else "")
+        text = f"The new cluster needs access to {shown}, where the snapshot is stored: the file system ({', '.join(plugins)}), and its credentials."
+        yield note("M9", text)
 
 
 def _places(restore: Restore, directories: Mapping[str, _Directory]) -> tuple[dict[str, str], list[str]]:
@@ -292,5 +311,5 @@ STEP: Final = Step(
     title="Files",
     follows="FileStateHandle, RelativeFileStateHandle, AbstractFsCheckpointStorageAccess",
     irrelevant=_irrelevant,
-    checks=(_all_exist,),
+    checks=(_all_exist, _file_systems),
 )

@@ -12,8 +12,13 @@ from contextlib import suppress
 from typing import Final
 
 from statetool.analysis.verification.structure import key_groups_of
-from statetool.compatibility.backends import stored_forms
-from statetool.compatibility.declared_states import check_declared_states, check_fields, check_times_to_live
+from statetool.compatibility.backends import database_options, stored_forms
+from statetool.compatibility.declared_states import (
+    check_declared_states,
+    check_fields,
+    check_late_states,
+    check_times_to_live,
+)
 from statetool.compatibility.declared_types import resolve_information
 from statetool.compatibility.releases import may_be_of_2, shown_releases
 from statetool.compatibility.restore import Pair, Restore, hidden_values
@@ -39,20 +44,33 @@ from statetool.compatibility.steps.step import (
     is_unknown,
     loses,
     may_change,
+    note,
     per_pair,
     refuses,
 )
 from statetool.compatibility.stream_code import check_choices, check_stream_operators
 from statetool.compatibility.traced_states import resolve_traced_key
-from statetool.compatibility.verdicts import NEW, A, Level, Remedy, Resolution, StateVerdict, combine, migration_remedy
+from statetool.compatibility.verdicts import (
+    NEW,
+    A,
+    B,
+    Level,
+    Remedy,
+    Resolution,
+    StateVerdict,
+    combine,
+    migration_remedy,
+)
 from statetool.entries.form import Layout
-from statetool.errors import UNREAD, several
+from statetool.errors import NO_FINDING, UNREAD, StatetoolError, several
 from statetool.formats.key_groups import range_for
 from statetool.formats.state_meta import KEY_VALUE_V2, StateMetaInfo
 from statetool.operations.advice.restore_settings import FORST_TIMERS, keeps_timers_on_heap
 from statetool.serializers.core.base import all_parts
 from statetool.serializers.core.opaque import OpaqueSerializer
 from statetool.serializers.kryo.serializer import KryoSerializer
+from statetool.serializers.typeutils.pojo import PojoSerializer
+from statetool.snapshot.metadata_tables import operator_row
 from statetool.snapshot.operator import OperatorInventory
 from statetool.types.flink_calls import difference, key_calls
 
@@ -68,6 +86,16 @@ _TO_V1: Final = Remedy(
 )
 #: The backends that write each native format.
 _NATIVE: Final[dict[Layout, str]] = {"database": "RocksDB or ForSt", "full": "RocksDB", "heap": "the heap backend"}
+#: State above which its migration at the first access is worth a note.
+_MUCH: Final = 1 << 30
+#: What Flink's databases have in their options (``RocksDBOperationUtils``).
+_COMPARATOR: Final = "leveldb.BytewiseComparator"
+_MERGE_OPERATOR: Final = "StringAppendTESTOperator"
+#: The first release of RocksDB that Flink 1.x does not have: it has 6.20 at most, Flink 2.x 8.10.
+_OF_FLINK_2: Final = 7
+#: Options with which a job serializes POJOs otherwise than by default.
+_FORCED: Final = {"pipeline.force-kryo": "Kryo", "pipeline.force-avro": "Avro"}
+_JVM_OPTIONS: Final = "env.java.opts.all"
 #: The assumption of a check without a snapshot of the new job.
 SAME_STATES: Final = Assumption(
     rule="O1",
@@ -132,12 +160,25 @@ def _states(restore: Restore) -> Iterator[Result]:
             hidden = restore.hidden(pair)
         except UNREAD:
             hidden = None
-        yield from keyed_results(pair.old, pair.new, restore.job, hidden, restore.ran(pair))
+        results = list(keyed_results(pair.old, pair.new, restore.job, hidden, restore.ran(pair)))
+        yield from results
+        yield from _migrated(restore, pair, results)
     if restore.runner is not None and any(not s.is_whole for s in restore.runner.summary().states):
         text = f"values that were not read are like the {restore.runner.options.sample:,} of each state that were"
         yield Assumption(rule="K4", text=text, option="--sample all")
     if not restore.has_snapshot:
         yield SAME_STATES
+
+
+def _migrated(restore: Restore, pair: Pair, results: list[Result]) -> Iterator[Result]:
+    """Z6: databases migrate all values of a state when the job first asks for it (``RocksDBKeyedStateBackend.migrateStateValues``)."""
+    names = [r.verdict.name for r in results if isinstance(r, StateFound) and r.verdict.verdict == "after_migration"]
+    size = operator_row(pair.old).state_bytes
+    if names and size > _MUCH and restore.job.backend != "heap":
+        shown = f"{', '.join(names[:5])}{', ...' if len(names) > 5 else ''}"
+        text = f"RocksDB migrates all values of {shown} at the first access, before the job goes on: the operator has {several(size, 'byte')} of state."
+        remedy = Remedy("Migrate a copy before the restore.", ("migrate", A, NEW, "--to", B))
+        yield note("Z6", text, remedy if restore.has_snapshot else None, pair.old)
 
 
 def _in_forst(verdict: StateVerdict, meta: StateMetaInfo, job: Job) -> StateVerdict:
@@ -357,6 +398,82 @@ def _backend(restore: Restore) -> Iterator[Result]:
         yield Assumption(rule="V1", text=text, option="--backend")
 
 
+def _canonical_later(restore: Restore) -> Iterator[Result]:
+    """V5: ForSt takes no canonical savepoint (``ForStSyncKeyedStateBackend.savepoint``)."""
+    if restore.job.backend == "forst":
+        text = "ForSt takes no canonical savepoints, only native ones: Flink fails with Canonical savepoints are not supported by ForSt State Backend."
+        yield note("V5", text, "Take savepoints of the new job with flink savepoint --type native.")
+
+
+def _becomes_asynchronous(restore: Restore, pair: Pair) -> Iterator[Result]:
+    """V6: state of synchronous operators that the new job uses asynchronously (``enableAsyncState``, ``table.exec.async-state.enabled``)."""
+    after = {} if pair.new is None or not restore.has_snapshot else pair.new.listed_keyed
+    names = [
+        n
+        for n, (_, m) in pair.old.listed_keyed.items()
+        if n in after and m.backend_type != KEY_VALUE_V2 and after[n][1].backend_type == KEY_VALUE_V2
+    ]
+    if names:
+        text = f"The new job uses {several(len(names), 'state')} asynchronously ({', '.join(names[:5])}{', ...' if len(names) > 5 else ''}), which the snapshot has for synchronous operators. Whether Flink restores that is unknown."
+        remedy = Remedy("Write it as asynchronous state.", (*_TO_FORST.command, "--state-api", "v2"))
+        yield is_unknown("V6", text, remedy, pair.old)
+
+
+def _options(restore: Restore) -> Iterator[Result]:
+    """K12, K13: the library of the new job opens the files of a database (``RocksDBIncrementalRestoreOperation``)."""
+    try:
+        options = database_options(p.old for p in restore.pairs)
+    except NO_FINDING:
+        raise
+    except StatetoolError:
+        return  # The step of files says what is missing.
+    version = next(iter(options.get("rocksdb_version", ())), "")
+    number = version.partition(".")[0]
+    oldest = next(iter(restore.releases), "")
+    if number.isdecimal() and int(number) >= _OF_FLINK_2 and oldest.startswith("1."):
+        text = f"The files were written by RocksDB {version}, and Flink {oldest} has 6.20 or older. Whether it reads them is unknown."
+        yield is_unknown("K12", text, _CONVERT)
+    others = [v for v in options.get("comparator", ()) if v != _COMPARATOR]
+    others += [v for v in options.get("merge_operator", ()) if _MERGE_OPERATOR not in v and v != "nullptr"]
+    if others:
+        text = f"The databases were written with options that Flink does not set ({', '.join(sorted(others)[:3])}): RocksDB of the new job needs the same ones to open them."
+        yield note("K13", text, _CONVERT)
+
+
+def _settings_of_types(restore: Restore, pair: Pair) -> Iterator[Result]:
+    """S5: the configuration gives POJOs another serializer than the states have (``PojoTypeInfo.createSerializer``)."""
+    config, known = restore.options.config, pair.new if restore.has_snapshot else pair.old
+    forced = [k for k in _FORCED if config is not None and config.flag(k)]
+    if config is None or known is None or not forced:
+        return
+    names = _types_of(known, PojoSerializer)
+    if names:
+        whose = "the savepoint of the new job has" if restore.has_snapshot else "the snapshot has"
+        text = f"The configuration sets {forced[0]}, with which {_FORCED[forced[0]]} serializes POJOs, and {whose} Flink's serializer of {', '.join(names[:3])}: they are not of the same configuration."
+        yield is_unknown("S5", text, "Check with the configuration of the run that wrote the savepoint.", pair.old)
+
+
+def _types_of(operator: OperatorInventory, kind: type[KryoSerializer | PojoSerializer]) -> list[str]:
+    """Return the types in the state of an operator that a serializer writes."""
+    metas = (*(m for _, m in operator.listed_keyed.values()), *operator.listed_elements.values())
+    key = [] if operator.keyed.key is None else [operator.keyed.key]
+    parts = (p for s in (*key, *(s for m in metas for s in m.serializers.values())) for p in all_parts(s))
+    return sorted(
+        {p.type_class if isinstance(p, KryoSerializer) else p.type_name for p in parts if isinstance(p, kind)}
+    )
+
+
+def _opened_packages(restore: Restore) -> Iterator[Result]:
+    """S7: from Java 17 on, Kryo reads private fields of the JDK's classes only with ``--add-opens``."""
+    config = restore.options.config
+    if config is None or "--add-opens" in (config.text(_JVM_OPTIONS) or ""):
+        return
+    found = sorted({n for p in restore.pairs for n in _types_of(p.old, KryoSerializer) if n.startswith("java.")})
+    if found:
+        text = f"Kryo writes {', '.join(found[:3])}, and {_JVM_OPTIONS} of the configuration has no --add-opens: from Java 17 on, Kryo may not read the private fields of the JDK's classes."
+        yield note("S7", text, "Keep the options of env.java.opts.all that Flink's own config.yaml has.")
+
+
 def _mixed_handles(restore: Restore, pair: Pair) -> Iterator[Result]:
     """M13: the first handle of an operator decides how all are read (``RocksDBKeyedStateBackendBuilder``)."""
     forms = {stored.database for stored in stored_forms(pair.old)}
@@ -378,12 +495,18 @@ STEP: Final = Step(
         per_pair(check_stream_operators),
         per_pair(check_fields),
         per_pair(check_times_to_live),
+        per_pair(check_late_states),
         per_pair(_keys_of_code),
         guarded(_key_selectors),
         per_pair(_forst),
         per_pair(_asynchronous),
+        per_pair(_becomes_asynchronous),
+        _canonical_later,
+        _options,
         per_pair(_mixed_handles),
         per_pair(_foreign_key_groups),
         per_pair(_generic_types),
+        per_pair(_settings_of_types),
+        guarded(_opened_packages),
     ),
 )

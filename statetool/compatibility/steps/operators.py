@@ -7,10 +7,11 @@ and ``StreamGraphHasherV2`` (generated ids).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from statetool.compatibility.classes.job_classes import ids_in_jars, strings_in_jars
+from statetool.compatibility.declared_states import check_returning_states
 from statetool.compatibility.restore import Pair, Restore
 from statetool.compatibility.states import Job, check_key
 from statetool.compatibility.step_verdicts import Assumption
@@ -52,6 +53,14 @@ from statetool.types.operators import OperatorLabel, describe_operators
 
 #: Number of a node of SQL's plan in the name of its operator.
 _NODE: Final = re.compile(r"\[\d+\]")
+#: Uids that SQL gives, by ``table.exec.uid.format``: that of Flink 1.16 and later (``5_calc``), and that of 1.15 (``5_stream-exec-calc_1_calc``).
+_SQL_UID: Final = re.compile(r"\d+_[a-z-]+")
+_SQL_UID_OF_1_15: Final = re.compile(r"\d+_[a-z-]+_\d+_[a-z-]+")
+#: Options of SQL that decide which operators a query has, and their state.
+_SQL_OPTIONS: Final = (
+    "table.exec.mini-batch.", "table.exec.async-state.", "table.exec.sink.upsert-materialize", "table.exec.state.ttl",
+    "table.optimizer.agg-phase-strategy", "table.optimizer.distinct-agg.split.", "table.optimizer.multi-join.", "table.optimizer.delta-join.",
+)  # fmt: skip
 #: New operators that are tried as the successor of an operator.
 _MOST_TRIALS: Final = 5
 #: The state of sources (``SourceOperator``).
@@ -328,6 +337,54 @@ def _not_in_jar(restore: Restore) -> Iterator[Result]:
         yield Assumption(rule="O4", text=text, option="B, a savepoint of the new job")
 
 
+def _sql_ids(restore: Restore) -> Iterator[Result]:
+    """Q1, Q2: operators of SQL have no counterpart in the new job because its query or an option gives them other ids (``ExecNodeBase``)."""
+    gone, fresh = ([o for o in side if o.has_sql_rows] for side in (restore.removed, restore.added))
+    if not restore.has_snapshot or not gone or not fresh:
+        return
+    names = describe_operators([str(o.label) for o in gone])
+    before, after = map(_uid_format, (gone, fresh))
+    if before and before == after:
+        text = f"The ids of {names} come from the plan of the query, which differs in the new job."
+        remedy = "Compile the query into a plan (COMPILE PLAN), whose uids stay. Give the operators of the snapshot the new ids with statetool uid."
+        yield note("Q1", text, remedy)
+    elif before != after and before and after:
+        option = "table.exec.uid.generation" if "none" in (before, after) else "table.exec.uid.format"
+        text = f"The uids of {names} have another form in the new job, as with another {option}: {_example(gone)} in the snapshot, {_example(fresh)} in the new job."
+        yield note("Q2", text, f"Set {option} as in the old job, or rename all operators with statetool uid.")
+
+
+def _uid_format(operators: Sequence[OperatorInventory]) -> str:
+    """Return the form of the uids of SQL operators: ``none``, ``1.15``, ``1.16``; empty if they are of several, or of another form."""
+    forms = {
+        "none"
+        if not o.uid
+        else "1.15"
+        if _SQL_UID_OF_1_15.fullmatch(o.uid)
+        else "1.16"
+        if _SQL_UID.fullmatch(o.uid)
+        else ""
+        for o in operators
+    }
+    return forms.pop() if len(forms) == 1 else ""
+
+
+def _example(operators: Sequence[OperatorInventory]) -> str:
+    return next((o.uid for o in operators if o.uid), "generated ids")
+
+
+def _sql_options(restore: Restore) -> Iterator[Result]:
+    """Q6: the run that wrote the savepoint of the new job had the options of SQL with which the job will run."""
+    config = restore.options.config
+    sql = [p.new for p in restore.pairs if p.new is not None and p.new.has_sql_rows] if restore.has_snapshot else []
+    if not sql or any(o.plan_aggregates is not None for o in sql):
+        return
+    given = [] if config is None else [k for k in config.values if k.startswith(_SQL_OPTIONS)]
+    shown = f" ({', '.join(f'{k}: {config.values[k]}' for k in given[:3])})" if config is not None and given else ""
+    text = f"the savepoint of the new job was written with the options of SQL with which the job will run{shown}: they decide operators and state"
+    yield Assumption(rule="Q6", text=text, option="a compiled plan")
+
+
 def _shape(operator: OperatorInventory) -> tuple[tuple[str, ...], ...]:
     """Return names, kinds and types of the states of an operator, without those of sources, which know their splits."""
     metas = [*(m for _, m in operator.listed_keyed.values()), *operator.listed_elements.values()]
@@ -406,6 +463,9 @@ STEP: Final = Step(
         per_pair(_generated_ids),
         guarded(_alike),
         guarded(_other_functions),
+        guarded(_sql_ids),
+        guarded(_sql_options),
+        per_pair(check_returning_states),
         guarded(_not_in_jar),
         guarded(check_main_classes),
         _added,

@@ -14,7 +14,7 @@ from statetool.compatibility.connector_versions import ignores_split_version
 from statetool.compatibility.restore import Pair, Restore
 from statetool.compatibility.step_verdicts import Assumption
 from statetool.compatibility.steps.step import Result, Step, guarded, is_unknown, loses, may_change, per_pair, refuses
-from statetool.compatibility.stream_code import check_connectors
+from statetool.compatibility.stream_code import check_connectors, check_start
 from statetool.compatibility.verdicts import NEW, A, Remedy
 from statetool.compatibility.versioned_serializers import check_own_serializers
 from statetool.connectors.checks import check_source
@@ -241,6 +241,7 @@ STEP: Final = Step(
         per_pair(_splits_once),
         per_pair(_own_serializers),
         guarded(check_connectors),
+        guarded(check_start),
         _outside,
     ),
 )

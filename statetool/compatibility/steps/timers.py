@@ -6,21 +6,25 @@ database (the default) or on the heap. Native snapshots contain only those of th
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
+from datetime import datetime, timezone
 from typing import Final
 
 from statetool.compatibility.classes.job_classes import strings_in_jars
 from statetool.compatibility.restore import Pair, Restore
 from statetool.compatibility.step_verdicts import Assumption
 from statetool.compatibility.steps.keyed_state import SAME_STATES
-from statetool.compatibility.steps.step import Result, Step, fails_later, guarded, is_unknown, loses, per_pair
+from statetool.compatibility.steps.step import Result, Step, fails_later, guarded, is_unknown, loses, note, per_pair
 from statetool.compatibility.steps.windows import is_window_operator
-from statetool.compatibility.timer_counts import count_timers
+from statetool.compatibility.timer_counts import count_timers, overdue_timers
 from statetool.compatibility.verdicts import NEW, A, Remedy
-from statetool.errors import several
+from statetool.errors import NO_FINDING, StatetoolError, several
 from statetool.formats.state_meta import KEY_VALUE_V2
 from statetool.operations.advice.restore_settings import FORST_TIMERS, TIMERS, keeps_timers_on_heap
+from statetool.snapshot.metadata_tables import operator_row
 from statetool.snapshot.operator import OperatorInventory
+from statetool.snapshot.state_tables import timer_names
 from statetool.types.flink_calls import timer_calls
 
 _CONVERT: Final = Remedy(
@@ -30,6 +34,8 @@ _TO_FORST: Final = Remedy(
     "Write a native savepoint of ForSt: its timers can be restored by all operators.",
     ("convert", A, NEW, "--format", "native", "--backend", "forst"),
 )
+#: State of an operator up to which the times of its timers are read.
+_MOST_BYTES: Final = 4 << 20
 #: The timer service of process functions, and those of Flink's own operators.
 _OF_FUNCTIONS: Final = "user-timers"
 _OF_FLINK: Final = (_OF_FUNCTIONS, "window-timers", "cleanup-timers", "watermark-callbacks")
@@ -233,6 +239,36 @@ def _own_raw_state(restore: Restore, pair: Pair) -> Iterator[Result]:
         yield is_unknown("T6", text, "Restore a copy of the job from this snapshot to find out.", old)
 
 
+def _overdue(restore: Restore, pair: Pair) -> Iterator[Result]:
+    """T7, Z2: processing-time timers that are due fire when the job starts (``InternalTimerServiceImpl.startTimerService``)."""
+    old = pair.old
+    names = [n for n in timer_states(old) if timer_names(n)[0] == "processing"]
+    if not names:
+        return
+    size = operator_row(old).state_bytes
+    unread = f"its {size:,} bytes of state were not read for this" if size > _MOST_BYTES else ""
+    count = first = 0
+    try:
+        if not unread:
+            count, first = overdue_timers(old, names, time.time_ns() // 1_000_000)
+    except NO_FINDING:
+        raise
+    except StatetoolError:
+        unread = "its timers cannot be read without its values, or not from here"
+    if unread:
+        text = f"no processing-time timer of {old.label.display} is due when the job starts: {unread}"
+        yield Assumption(rule="T7", text=text, option="statetool stats, which counts timers by their time")
+    elif count:
+        is_one = count == 1
+        since = datetime.fromtimestamp(first // 1000, tz=timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
+        text = f"{several(count, 'processing-time timer')} {'is' if is_one else 'are'} overdue, the first since {since}: {'it fires' if is_one else 'all of them fire'} when the job starts."
+        remedy = "If they should not fire, write a copy without them (statetool purge or transform)."
+        yield note("T7", text, remedy, old)
+        if is_window_operator(old):
+            text = "The windows of processing time close with the records that they have. Records that arrived while the job was down fall into windows of the time after the restore."
+            yield note("Z2", text, None, old)
+
+
 def _assumed(restore: Restore) -> Iterator[Result]:
     if not restore.has_snapshot:
         yield SAME_STATES
@@ -251,6 +287,7 @@ STEP: Final = Step(
         per_pair(_no_service),
         per_pair(_not_registered),
         per_pair(_own_raw_state),
+        per_pair(_overdue),
         _assumed,
     ),
 )
