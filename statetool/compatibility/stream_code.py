@@ -7,7 +7,7 @@ before it decide it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from statetool.compatibility.record_types import has_same_types
