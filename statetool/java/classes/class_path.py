@@ -196,6 +196,11 @@ class ClassPath:
             for name, at in self._at.items()
         }
 
+    @cached_property
+    def fingerprint(self) -> str:
+        """A text that is the same only for the same classes."""
+        return hashlib.sha256(repr(sorted(self.checksums().items())).encode()).hexdigest()
+
     def __contains__(self, name: str) -> bool:
         return name in self._at
 

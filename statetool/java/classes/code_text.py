@@ -42,8 +42,6 @@ _INITIALIZER: Final = "<clinit>"
 _INITIALIZES: Final = (Opcode.NEW, Opcode.GETSTATIC, Opcode.PUTSTATIC, Opcode.INVOKESTATIC)
 #: Index of the method of a lambda among the arguments of its bootstrap method.
 _OF_LAMBDA: Final = 1
-#: Methods of a job whose code is part of one hash. With more, all classes are.
-_MOST_METHODS: Final = 3000
 #: Methods that load classes or files by name: anything in the jars may decide what they return.
 _LOADS: Final = ("forName", "loadClass", "getResource", "getResources", "getResourceAsStream", "load", "getBundle")
 _LOADERS: Final = ("java.lang.Class", "java.lang.ClassLoader", "java.util.ServiceLoader", "java.util.ResourceBundle")
@@ -86,7 +84,7 @@ def lambda_target(cls: ClassFile, index: int) -> MemberReference | None:
     return cls.constants.method_handle(linked.arguments[_OF_LAMBDA]) if len(linked.arguments) > _OF_LAMBDA else None
 
 
-def reached_code(class_path: ClassPath, first: Iterable[MemberReference], *, loads: bool = False) -> str:
+def reached_code(class_path: ClassPath, first: Iterable[MemberReference], *, most: int, loads: bool = False) -> str:
     """Return a hash of methods and of all code of the job that they may run; empty if the job has none of them.
 
     It follows calls to superclasses, interfaces and everything that overrides them, lambdas, static initializers, and all methods of the objects that
@@ -94,10 +92,12 @@ def reached_code(class_path: ClassPath, first: Iterable[MemberReference], *, loa
 
     Parameters
     ----------
+    most
+        Methods up to which the hash has only their code. With more, it has all classes.
     loads
         Whether code that loads classes or files by name makes all classes part of the hash.
     """
-    return _Reach(class_path).hash_of(first, loads=loads)
+    return _Reach(class_path).hash_of(first, most=most, loads=loads)
 
 
 class _Reach:
@@ -106,7 +106,7 @@ class _Reach:
         self._unread: list[MemberReference] = []
         self._named: set[MemberReference] = set()
 
-    def hash_of(self, first: Iterable[MemberReference], *, loads: bool) -> str:
+    def hash_of(self, first: Iterable[MemberReference], *, most: int, loads: bool) -> str:
         digest = hashlib.sha256()
         seen: set[tuple[str, str, str]] = set()
         for one in first:
@@ -121,17 +121,14 @@ class _Reach:
                 seen.add(key)
                 # Names of lambdas have a number, which changes with other code.
                 name = "" if method.access & SYNTHETIC else f"{cls.name}.{method.name}{method.descriptor}"
-                digest.update(f"{name}\n{code_text(cls, method)}".encode())
+                digest.update(f"{name}\n{code_text(cls, method)}".encode("utf-8", "surrogatepass"))
                 is_whole = self._follow(cls, method) and is_whole
-            if len(seen) > _MOST_METHODS:
-                digest.update(self._all().encode())
+            if len(seen) > most:
+                digest.update(self._path.fingerprint.encode())
                 break
         if loads and not is_whole:
-            digest.update(self._all().encode())
+            digest.update(self._path.fingerprint.encode())
         return digest.hexdigest() if seen else ""
-
-    def _all(self) -> str:
-        return str(sorted(self._path.checksums().items()))
 
     def _add(self, called: MemberReference) -> None:
         if called not in self._named:

@@ -45,6 +45,9 @@ _BREAKS: Final = frozenset((*_STORES, *_POPS, *_JUMPS, *_RETURNS, Opcode.PUTSTAT
 _IMPLEMENTATION: Final = 1
 #: Hex digits by which lambdas are told apart.
 _DIGITS: Final = 8
+#: Methods of the job whose code is part of the hash of a lambda, and of that of the code that builds streams.
+_MOST_METHODS: Final = 100
+_MOST_BUILDING: Final = 3000
 #: Ends of the names of Flink's classes of types, and of the descriptors of methods that return one.
 _TYPES: Final = ("TypeInfo", "TypeInformation", "Serializer")
 _GIVES_TYPE: Final = tuple(f"{name};" for name in _TYPES)
@@ -300,7 +303,7 @@ def _lambda(class_path: ClassPath, cls: ClassFile, index: int) -> str:
 
 def _code_hash(class_path: ClassPath, first: MemberReference) -> str:
     """Return a hash of the code of a method and of the code of the job that it may run; empty if the job does not have it."""
-    return "" if first.owner.startswith(_FLINK) else reached_code(class_path, [first])[:_DIGITS]
+    return "" if first.owner.startswith(_FLINK) else reached_code(class_path, [first], most=_MOST_METHODS)[:_DIGITS]
 
 
 def find_building_code(class_path: ClassPath) -> str:
@@ -328,7 +331,7 @@ def find_building_code(class_path: ClassPath) -> str:
         if not above:
             break
         found |= above
-    return reached_code(class_path, sorted(found, key=str), loads=True)
+    return reached_code(class_path, sorted(found, key=str), most=_MOST_BUILDING, loads=True)
 
 
 def _call_key(called: MemberReference) -> tuple[str, ...]:
