@@ -8,10 +8,10 @@ from typing import Final
 
 from statetool.compatibility.releases import may_be_of_2
 from statetool.compatibility.states import BACKENDS, Backend
-from statetool.entries.database import StoredDatabase
 from statetool.entries.form import Layout, StoredState
 from statetool.entries.headers import header_bytes
 from statetool.errors import UNREAD
+from statetool.formats.metadata.handles import IncrementalHandle
 from statetool.formats.state_meta import KEY_VALUE_V2
 from statetool.operations.advice.configuration import Configuration
 from statetool.snapshot.inventory import Inventory
@@ -65,12 +65,14 @@ def database_options(operators: Iterable[OperatorInventory]) -> dict[str, set[st
     """
     for operator in operators:
         for stored in stored_forms(operator):
-            if not isinstance(stored, StoredDatabase):
+            handle = stored.place.handle
+            if not isinstance(handle, IncrementalHandle):
                 continue
-            for name, handle in (*stored.handle.private, *stored.handle.shared):
+            for name, stream in (*handle.private, *handle.shared):
                 if name.startswith(_OPTIONS):
-                    text = header_bytes(stored.read_context.stream(handle), _MOST_OPTION_BYTES).decode(errors="replace")
-                    return _options(text)
+                    data = header_bytes(stored.read_context.stream(stream), _MOST_OPTION_BYTES)
+                    return _options(data.decode(errors="replace"))
+            return {}
     return {}
 
 

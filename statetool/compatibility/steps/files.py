@@ -116,7 +116,7 @@ def _look(folder: str, directory: _Directory) -> tuple[list[str], list[str]]:
 
 
 def _all_exist(restore: Restore) -> Iterator[Result]:
-    """M6, M7, M8, M11: every file exists where Flink looks for it, with the bytes that the snapshot needs."""
+    """M6 to M9, M11: every file exists where Flink looks for it, with the bytes that the snapshot needs."""
     directories = directories_of(restore)
     places, unseen = _places(restore, directories)
     requests = _requests(directories, places)
@@ -139,11 +139,12 @@ def _all_exist(restore: Restore) -> Iterator[Result]:
     gone = {folder: names for folder, names in found.absolute.items() if folder not in moved}
     yield from _report(restore, found.missing | gone, found.short)
     yield from _moved(restore, directories, moved, unseen)
+    yield from _file_systems(restore, directories)
 
 
-def _file_systems(restore: Restore) -> Iterator[Result]:
+def _file_systems(restore: Restore, directories: Mapping[str, _Directory]) -> Iterator[Result]:
     """M9: Flink needs a plugin and credentials for each place that the pointer and the handles name."""
-    named = (restore.old.metadata_file, *(f for f, d in directories_of(restore).items() if not d.is_relative))
+    named = (restore.old.metadata_file, *(f for f, d in directories.items() if not d.is_relative))
     buckets = sorted({"/".join(uri.split("/")[:3]) for uri in named if not files.is_local(uri)})
     if buckets:
         plugins = sorted({_PLUGINS.get(b.partition("://")[0], _HADOOP) for b in buckets})
@@ -311,5 +312,5 @@ STEP: Final = Step(
     title="Files",
     follows="FileStateHandle, RelativeFileStateHandle, AbstractFsCheckpointStorageAccess",
     irrelevant=_irrelevant,
-    checks=(_all_exist, _file_systems),
+    checks=(_all_exist,),
 )

@@ -173,8 +173,7 @@ def _states(restore: Restore) -> Iterator[Result]:
 def _migrated(restore: Restore, pair: Pair, results: list[Result]) -> Iterator[Result]:
     """Z6: databases migrate all values of a state when the job first asks for it (``RocksDBKeyedStateBackend.migrateStateValues``)."""
     names = [r.verdict.name for r in results if isinstance(r, StateFound) and r.verdict.verdict == "after_migration"]
-    size = operator_row(pair.old).state_bytes
-    if names and size > _MUCH and restore.job.backend != "heap":
+    if names and restore.job.backend != "heap" and (size := operator_row(pair.old).state_bytes) > _MUCH:
         shown = f"{', '.join(names[:5])}{', ...' if len(names) > 5 else ''}"
         text = f"RocksDB migrates all values of {shown} at the first access, before the job goes on: the operator has {several(size, 'byte')} of state."
         remedy = Remedy("Migrate a copy before the restore.", ("migrate", A, NEW, "--to", B))
