@@ -58,9 +58,10 @@ GIVEN: Final = {
 }
 #: The order of files in the full run, the longest first: examples, restores in Flink, clusters and an image of Spark, notebooks.
 LONGEST: Final = (
-    "tests/test_readme.py", "tests/flink/test_pairs.py", "tests/flink/test_follow.py",
-    "tests/spark/test_cluster.py", "tests/spark/test_image.py", "tests/spark/test_kills.py", "tests/test_notebooks.py", "tests/flink/",
-    "tests/analysis/comparison/test_forms.py", "tests/spark/", "tests/operations/cluster/", "tests/kernels/test_jit.py", "tests/saving/test_sequences.py",
+    "tests/test_readme.py", "tests/flink/test_native.py", "tests/flink/test_pairs.py", "tests/flink/test_native_verbs.py", "tests/flink/test_follow.py",
+    "tests/spark/test_cluster.py", "tests/operations/cluster/", "tests/spark/test_image.py", "tests/spark/test_kills.py", "tests/test_notebooks.py",
+    "tests/flink/", "tests/saving/test_failing_writes.py", "tests/saving/test_kills.py", "tests/analysis/comparison/test_forms.py", "tests/spark/",
+    "tests/kernels/test_jit.py", "tests/saving/test_sequences.py",
 )  # fmt: skip
 LEFT_OUT: Final = pytest.StashKey[Counter[str]]()
 #: The markers of each test in the files of this run, and the options that it needs.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 import pytest
@@ -16,7 +16,7 @@ from statetool.formats.operator_id import operator_id_for_uid
 from statetool.formats.rocksdb import database_writer, table_writer
 from tests.support.corpora.kryo_classes import CLASSES
 from tests.support.flink import forms, judge, windows
-from tests.support.flink.corpus_cases import expected_of, metadata_of, own_case
+from tests.support.flink.corpus_cases import expected_of, metadata_of, own_case, some_of
 from tests.support.flink.machine import FlinkMachine, FlinkRefusedError
 
 pytestmark = pytest.mark.full
@@ -44,16 +44,6 @@ _CHECKPOINTS: Final = {
     "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
     "execution.checkpointing.interval": "365 d",
 }
-#: Operators with each kind of state, for restores after that of all operators: what Flink does with files is the same for each type of value.
-_SOME: Final = (
-    "collections-by-string",
-    "by-tuple",
-    "with-ttl",
-    "timers",
-    "win-session-list",
-    "op-lists",
-    "keyed-broadcast",
-)
 #: Who owns the files of the snapshot. It makes no difference to a file which snapshot its state came from.
 _MODES: Final = ("CLAIM", "NO_CLAIM")
 
@@ -301,10 +291,6 @@ def test_an_operator_with_timers_alone_restores_in_forst(flink: FlinkMachine, tm
         )
         assert judge.differences(answer, expected) == []
         snapshot = Path(answer["checkpoint"])
-
-
-def some_of(expected: dict[str, Any]) -> dict[str, Any]:
-    return {name: expected[name] for name in _SOME}
 
 
 def timers_of(keys: list[int], moments: list[int]) -> list[dict[str, object]]:

@@ -19,6 +19,7 @@ from tests.support.flink.corpus_cases import (
     keep_rows,
     metadata_of,
     own_case,
+    some_of,
     with_max_parallelism,
 )
 from tests.support.flink.machine import FlinkMachine
@@ -67,13 +68,13 @@ def test_a_native_copy_restores(
     source = statetool.load(str(metadata_of(case)), declarations=CLASSES, uids=uids)
     target = tmp_path / "native"
     expected = verb(source, str(target), expected, {"format": "native", "backend": backend})
-    requests = judge.requests_for(target, expected)
     restores = "hashmap" if backend == "heap" else backend
-    for parallelism in (2, 3):
+    for parallelism, found in ((2, expected), (3, some_of(expected))):
+        requests = judge.requests_for(target, found)
         answer = judge.restore(
             flink, target, requests, backend=restores, parallelism=parallelism,
             savepoint=tmp_path / f"again-{parallelism}", format="NATIVE",
         )  # fmt: skip
-        assert judge.differences(answer, expected) == []
-        assert judge.read_back(Path(answer["savepoint"]), expected, parallelism=parallelism) == []
+        assert judge.differences(answer, found) == []
+        assert judge.read_back(Path(answer["savepoint"]), found, parallelism=parallelism) == []
     assert windows.wrongly_continued(flink, target, expected, backend=restores) == []

@@ -95,17 +95,8 @@ def test_every_snapshot_of_the_corpora_has_no_difference_to_itself(archive: Path
     assert seen
 
 
-#: Snapshots of the same job on each backend in each format.
-FORMS: Final = (
-    "rocksdb-canonical-compressed", "rocksdb-native", "rocksdb-native-inline", "rocksdb-incremental", "rocksdb-incremental-inline",
-    "rocksdb-full", "rocksdb-heap-timers", "rocksdb-heap-timers-canonical", "hashmap-canonical", "hashmap-canonical-compressed",
-    "hashmap-native", "hashmap-checkpoint", "hashmap-checkpoint-compressed", "hashmap-checkpoint-inline", "forst", "forst-native",
-    "file-merging-hashmap", "file-merging-rocksdb", "changelog-hashmap", "changelog-materialized", "changelog-rocksdb",
-)  # fmt: skip
-_QUICK: Final = ("rocksdb-canonical-compressed", "rocksdb-native", "hashmap-canonical")
-
-
-@pytest.mark.parametrize("case", [pytest.param(f, marks=() if f in _QUICK else pytest.mark.full) for f in FORMS])
+# ``test_forms.py`` compares all forms.
+@pytest.mark.parametrize("case", ["rocksdb-canonical-compressed", "rocksdb-native", "hashmap-canonical"])
 def test_the_same_job_in_another_form_has_the_same_values(corpus: Path, case: str) -> None:
     """They ran one after another, so last access times differ, and each has operators that the other lacks."""
     first = st.load(last_snapshot(corpus, "v2_3_0-rocksdb-canonical"), declarations=CLASSES)

@@ -15,6 +15,17 @@ from tests.support.flink.machine import FlinkMachine
 
 ARCHIVE: Final = HERE / "corpus" / "public-datastream.tar.xz"
 
+#: Operators with each kind of state.
+_SOME: Final = (
+    "collections-by-string",
+    "by-tuple",
+    "with-ttl",
+    "timers",
+    "win-session-list",
+    "op-lists",
+    "keyed-broadcast",
+)
+
 
 @functools.cache
 def case_folders() -> frozenset[str]:
@@ -42,6 +53,11 @@ def expected_of(case: Path) -> dict[str, Any]:
     """Return the operators of ``expected.json``."""
     found: dict[str, Any] = json.loads((case / "expected.json").read_text())["operators"]
     return found
+
+
+def some_of(expected: dict[str, Any]) -> dict[str, Any]:
+    """Return operators with each kind of state, for restores after that of all operators: Flink does the same with files of all types of values."""
+    return {name: expected[name] for name in _SOME}
 
 
 def with_max_parallelism(expected: dict[str, Any], number: Callable[[int], int]) -> dict[str, Any]:
