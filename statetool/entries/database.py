@@ -214,6 +214,7 @@ class DatabaseSource:
                 keys=request.keys,
                 batch_bytes=request.batch_bytes,
                 reads_on=request.reads_on,
+                checks_order=request.checks_order,
             )
 
     def batches_of_keys(self, keys: Collection[tuple[int, bytes]]) -> Iterator[EntryBatch]:

@@ -76,6 +76,8 @@ class EntryRequest:
         Maximum bytes to assemble in memory; larger key groups go through local disk.
     reads_on
         Whether all batches will be read, so that their bytes may be requested from an object store at once.
+    checks_order
+        Whether to check the order of the entries in databases, in which RocksDB looks for keys.
     """
 
     states: tuple[str, ...] | None = None
@@ -84,6 +86,7 @@ class EntryRequest:
     batch_bytes: int = BATCH_BYTES
     memory_bytes: int = MEMORY_BYTES
     reads_on: bool = False
+    checks_order: bool = False
 
     def wants(self, name: str) -> bool:
         """Return True if a state is selected."""

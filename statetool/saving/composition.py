@@ -27,12 +27,14 @@ if TYPE_CHECKING:
 
 #: The canonical form, or the native one of a backend.
 KeyedForm: TypeAlias = Literal["canonical", "rocksdb", "forst", "heap"]
+#: As :data:`KeyedForm`, or for each operator that of its base.
+SnapshotForm: TypeAlias = KeyedForm | Literal["same"]
 
 
 _NATIVE: Final[Mapping[str | None, KeyedForm]] = {"rocksdb": "rocksdb", "forst": "forst", "heap": "heap"}
 
 
-def parse_form(style: str, backend: str | None) -> KeyedForm:
+def parse_form(style: str, backend: str | None) -> SnapshotForm:
     """Return the form of keyed state for the format of a savepoint and the backend that restores it.
 
     Raises
@@ -42,6 +44,13 @@ def parse_form(style: str, backend: str | None) -> KeyedForm:
     """
     if style == "canonical" and backend is None:
         return "canonical"
+    if style == "same":
+        if backend is not None:
+            raise OptionError(
+                f"backend={backend!r} with the format of the base",
+                hint="omit the backend, or choose the native format (--format native, format='native')",
+            )
+        return "same"
     if style == "native" and backend in _NATIVE:
         return _NATIVE[backend]
     if style == "canonical":
@@ -56,7 +65,7 @@ def parse_form(style: str, backend: str | None) -> KeyedForm:
             else f"statetool does not write native savepoints of {backend!r}",
             hint="choose rocksdb, forst or heap (--backend rocksdb, backend='rocksdb'), or the canonical format",
         )
-    raise OptionError(f"format {style!r}", hint="choose canonical or native")
+    raise OptionError(f"format {style!r}", hint="choose same, canonical or native")
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +127,8 @@ class OperatorChange:
     form
         Form in which keyed state is written even if nothing in it changes: ``canonical``, or the native one of a backend. By default, state
         that changes is written as canonical, and other state stays as it is.
+    keeps_form
+        ``form`` is that of the base, and only for state that changes.
     elements
         New elements (as bytes) of list and union states of the base, by state and subtask.
     moved_elements
@@ -146,6 +157,7 @@ class OperatorChange:
     dropped_states: frozenset[str] = frozenset()
     renames: Mapping[str, str] = field(default_factory=dict)
     form: KeyedForm | None = None
+    keeps_form: bool = False
     elements: Mapping[str, Mapping[int, tuple[bytes, ...]]] = field(default_factory=dict)
     moved_elements: Mapping[str, Mapping[int, tuple[bytes, ...]]] = field(default_factory=dict)
     coordinator: bytes | None = None
@@ -185,7 +197,8 @@ class Composition:
     inline_bytes
         Streams with fewer bytes are stored in the metadata.
     form
-        A native form is that of all keyed state. In the canonical form, only changed state is written, and other state keeps its own form.
+        A native form is that of all keyed state. In the canonical form, only changed state is written, and other state keeps its own form. In
+        the same form, changed state keeps the form of its operator too.
     """
 
     base: Inventory | None = None
@@ -196,11 +209,16 @@ class Composition:
     max_parallelism: int = 128
     reference: bool = False
     inline_bytes: int = INLINE_BYTES
-    form: KeyedForm = "canonical"
+    form: SnapshotForm = "canonical"
 
     def __post_init__(self) -> None:
         if self.checkpoint_id is not None:
             whole_number("checkpoint_id", self.checkpoint_id, least=0)
+
+    @property
+    def native(self) -> KeyedForm | None:
+        """The native form of all keyed state, if there is one."""
+        return None if self.form == "canonical" or self.form == "same" else self.form
 
     @property
     def grafts(self) -> tuple[SourceOperator, ...]:

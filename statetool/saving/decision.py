@@ -39,8 +39,15 @@ class Decision:
         Raw keyed state contains nothing else (``check_moves``, ``check_added``).
         """
         leaves = needs_move(self.old, self.layout.max_parallelism, self.layout.parallelism)
-        rewrites = self.change.is_native and bool(self.operator.keyed.raw_timer_states)
+        raw = self.operator.keyed.raw_timer_states
+        # The form of the base is kept beside its raw timers, unless others would be written over them.
+        rewrites = self.change.is_native and bool(raw) and (not self.change.keeps_form or self._has_other_timers(raw))
         return leaves or rewrites or bool(self.change.added) or _filters_raw(self.operator, self.change)
+
+    def _has_other_timers(self, raw: Collection[str]) -> bool:
+        """Return True if the operator has, or gets, timers that are not in raw keyed state."""
+        stored = any(m.kind == "timers" and name not in raw for name, (_, m) in self.operator.keyed_states.items())
+        return stored or any(getattr(b, "timers", None) is not None for b in self.change.bootstraps)
 
     @cached_property
     def drops_raw(self) -> bool:
@@ -86,7 +93,8 @@ class Decision:
 
     @cached_property
     def _needs_new_keyed(self) -> bool:
-        return self.moves or self.change.form is not None or self.keyed.touches(self.operator)
+        forms_anew = self.change.form is not None and not self.change.keeps_form
+        return self.moves or forms_anew or self.keyed.touches(self.operator)
 
     @cached_property
     def _spreads(self) -> bool:

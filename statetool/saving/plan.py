@@ -26,7 +26,7 @@ from statetool.saving.composition import Composition, OperatorChange, Runner, So
 from statetool.saving.decision import Decision
 from statetool.saving.grafts import check_source, grafted_state
 from statetool.saving.operator_plan import DescribedTables, ElementPlan, KeyedPlan, Layout, PlannedOperator
-from statetool.saving.plan_checks import check_change, check_moves, check_names, prove_moves
+from statetool.saving.plan_checks import check_change, check_moves, check_names, prove_moves, stored_form
 from statetool.saving.uids import find_operator
 from statetool.saving.versions import Target
 from statetool.snapshot.operator import OperatorInventory
@@ -56,8 +56,8 @@ def plan_composition(
     for name, requested in composition.changes.items():
         try:
             change = replace(requested, bootstraps=tuple(for_release(b, release) for b in requested.bootstraps))
-            if composition.form != "canonical":
-                change = replace(change, form=composition.form)
+            if composition.native is not None:
+                change = replace(change, form=composition.native)
             tables = [(b, runner.describe(b)) for b in change.bootstraps]
             old = _find(remaining, name)
             for added in change.added:
@@ -87,7 +87,7 @@ def plan_composition(
         for operator in composition.base.operators.values():
             if operator.state.operator_id not in unchanged:
                 continue
-            form = None if composition.form == "canonical" or not operator.keyed.managed else composition.form
+            form = composition.native if operator.keyed.managed else None
             # Flink cannot restore unflushed lists as they are stored.
             if form is not None or (operator.elements.are_unflushed and _can_rewrite(operator)):
                 old = unchanged.pop(operator.state.operator_id)
@@ -191,6 +191,8 @@ def _plan_change(
     parallelism = change.parallelism or old.parallelism
     check_moves(source.inventory.metadata, operator, max_parallelism, parallelism)
     check_change(operator, old, change)
+    if composition.form == "same" and change.form is None and (form := stored_form(operator)) != "canonical":
+        change = replace(change, form=form, keeps_form=True)
     layout = Layout.of(label, change, tables, composition, operator.types, max_parallelism, parallelism)
     keyed, elements = KeyedPlan.of(layout, tables), ElementPlan.of(layout, tables)
     check_names(operator, label, change, keyed.gone, elements.gone)

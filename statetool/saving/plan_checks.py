@@ -169,6 +169,20 @@ def _check_ends(header: KeyedHeader, meta: StateMetaInfo, label: str) -> None:
             ).at(operator=label, state=meta.name)
 
 
+def stored_form(operator: OperatorInventory) -> KeyedForm:
+    """Return the form in which state of an operator is written so that it keeps that of its base; canonical for forms that are not written.
+
+    Databases of RocksDB and ForSt differ only in their timers, which stay where they are. Only ForSt has asynchronous state.
+    """
+    layouts = {stored.layout() for stored in operator.keyed.managed} - {"empty"}
+    if layouts == {"heap"}:
+        return "heap"
+    if layouts != {"database"}:
+        return "canonical"
+    states = (meta for _, meta in operator.keyed_states.values())
+    return "forst" if any(meta.backend_type == KEY_VALUE_V2 for meta in states) else "rocksdb"
+
+
 def writes_raw_timers(form: KeyedForm | None, operators: Collection[OperatorInventory]) -> bool:
     """Return True if a native form has the timers of an operator in raw keyed state; ``operators`` are those whose timers it gets.
 
@@ -183,14 +197,19 @@ def warn_of_assumed_timers(composition: Composition, *, stacklevel: int) -> None
 
     ``stacklevel`` counts from the caller.
     """
-    if composition.form != "rocksdb":
+    if composition.form not in ("rocksdb", "same"):
         return
     base = () if composition.base is None else tuple(composition.base.operators.values())
     removed = {find_operator([o.state for o in base], name).operator_id for name in composition.removed}
     sources = [o for o in base if o.state.operator_id not in removed]
     sources += [graft.operator for graft in composition.grafts]
-    found: list[str] = [o.label for o in sources if not writes_raw_timers(composition.form, [o]) and _assumes_timers(o)]
+    found: list[str] = []
+    if composition.form == "rocksdb":
+        found = [o.label for o in sources if not writes_raw_timers("rocksdb", [o]) and _assumes_timers(o)]
     for uid, change in composition.changes.items():
+        if composition.form == "same":
+            found += [uid] if _gets_first_timers(composition, uid, change) else []
+            continue
         found += [uid for b in change.bootstraps if getattr(b, "timers", None) is not None and uid not in found]
     if found:
         warn(
@@ -201,11 +220,25 @@ def warn_of_assumed_timers(composition: Composition, *, stacklevel: int) -> None
         )
 
 
+def _gets_first_timers(composition: Composition, uid: str, change: OperatorChange) -> bool:
+    """Return True if an operator whose state stays in databases of RocksDB has no timers, and gets some."""
+    gets = any(getattr(b, "timers", None) is not None for b in change.bootstraps)
+    if not gets and not any(_has_timers(a.source.operator) for a in change.added):
+        return False
+    found = [
+        o for label, o in (() if composition.base is None else composition.base.operators.items())
+        if uid in (str(label), o.state.operator_id)
+    ]  # fmt: skip
+    return any(stored_form(o) == "rocksdb" and not _has_timers(o) for o in found)
+
+
+def _has_timers(operator: OperatorInventory) -> bool:
+    return any(meta.kind == "timers" for _, meta in operator.keyed_states.values())
+
+
 def _assumes_timers(operator: OperatorInventory) -> bool:
     """Return True if an operator has timers, and they do not come from a database."""
-    return any(meta.kind == "timers" for _, meta in operator.keyed_states.values()) and any(
-        stored.owned_database() is None for stored in operator.keyed.managed
-    )
+    return _has_timers(operator) and any(stored.owned_database() is None for stored in operator.keyed.managed)
 
 
 def prove_moves(operator: OperatorInventory, max_parallelism: int, declared: HashFormula) -> KeyProof:

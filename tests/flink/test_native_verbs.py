@@ -78,3 +78,32 @@ def test_a_native_copy_restores(
         assert judge.differences(answer, found) == []
         assert judge.read_back(Path(answer["savepoint"]), found, parallelism=parallelism) == []
     assert windows.wrongly_continued(flink, target, expected, backend=restores) == []
+
+
+@pytest.mark.case("{written}")
+@pytest.mark.parametrize(
+    ("written", "verb", "backend"),
+    [
+        ("rocksdb-incremental", rescale, "rocksdb"),
+        ("rocksdb-heap-timers", rescale, "rocksdb"),
+        ("hashmap-checkpoint", transform, "hashmap"),
+        pytest.param("forst", rescale, "forst", marks=pytest.mark.since(2, 0)),
+    ],
+)
+def test_a_copy_in_the_same_form_restores(
+    flink: FlinkMachine, corpus: Path, tmp_path: Path, written: str, verb: Callable[..., dict[str, Any]], backend: str
+) -> None:
+    case = own_case(corpus, flink, written)
+    expected = expected_of(case)
+    uids = [name for name, operator in judge.stateful(expected).items() if not operator.get("no_uid")]
+    source = statetool.load(str(metadata_of(case)), declarations=CLASSES, uids=uids)
+    target = tmp_path / "same"
+    expected = verb(source, str(target), expected, {"format": "same"})
+    before, after = (
+        {o.label: {s.layout() for s in o.keyed.managed} for o in savepoint._inventory.operators.values()}
+        for savepoint in (source, statetool.load(str(target), uids=uids))
+    )
+    assert before == after
+    answer = judge.restore(flink, target, judge.requests_for(target, expected), backend=backend, parallelism=3)
+    assert judge.differences(answer, expected) == []
+    assert windows.wrongly_continued(flink, target, expected, backend=backend) == []

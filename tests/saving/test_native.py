@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import random
 import warnings
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pyarrow as pa
 import pytest
@@ -15,9 +17,12 @@ from statetool.entries.form import StoredState
 from statetool.errors import OptionError, UnsupportedError
 from statetool.formats.backends.column_families import family_name
 from statetool.formats.heap import group_writer
-from statetool.formats.rocksdb import database_writer
+from statetool.formats.rocksdb import database_writer, table_writer
 from statetool.formats.rocksdb.files import DatabaseFiles
+from statetool.formats.rocksdb.slices import Slice
+from statetool.formats.rocksdb.table_writer import TAG, TableWriter
 from statetool.formats.rocksdb.tables import Tables
+from statetool.kernels.core.arrays import frozen
 from statetool.kernels.entries import heap_output
 from statetool.saving import local
 from statetool.saving.streams import native
@@ -213,3 +218,48 @@ def test_an_operator_with_timers_alone_has_no_database_if_they_are_raw(
     assert handles == [(backend == "forst", backend == "rocksdb")] * 2
     assert content_of(native) == content_of(only)
     assert [p for p in statetool.verify(native, deep=True).problems if p.severity == "error"] == []
+
+
+def swap_two(entries: Slice) -> Slice:
+    """Exchange the first two entries, which have the same size."""
+    data = entries.data.copy()
+    (a, b), (c, d) = (int(entries.key[0]), int(entries.value_end[0])), (int(entries.key[1]), int(entries.value_end[1]))
+    assert b - a == d - c
+    data[a:b], data[c:d] = entries.data[c:d], entries.data[a:b]
+    return replace(entries, data=frozen(data))
+
+
+@pytest.mark.parametrize(
+    ("method", "change", "found"),
+    [
+        ("add", lambda real, table, entries: real(table, swap_two(entries)), "keys are not in ascending order"),
+        ("finish", lambda real, table: (real(table)[0], real_last(table)[:-9] + TAG), "keys are outside of the bounds"),
+        ("finish", lambda real, table: (real(table)[0], b"\xff" * 40 + TAG), "overlap in level 6"),
+        ("_index", lambda real, table: real(with_short_keys(table)), "keys are outside of the bounds"),
+    ],
+)
+def test_what_rocksdb_would_not_find_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, change: Callable[..., Any], found: str
+) -> None:
+    """All checksums are right: only the order, the index or the manifest is wrong."""
+    monkeypatch.setattr(database_writer.DatabaseWriter.__init__, "__kwdefaults__", {"table_bytes": 1 << 12})
+    monkeypatch.setattr(table_writer, "_PORTION_BYTES", 1 << 12)
+    real = getattr(TableWriter, method)
+    monkeypatch.setattr(TableWriter, method, lambda table, *a: change(real, table, *a))
+    n = 2000
+    data = pa.table({"key": [f"key-{i:04}" for i in range(n)], "v": range(n)})
+    writer = statetool.SavepointWriter.new(max_parallelism=1)
+    writer = writer.with_operator("op", statetool.bootstrap_keyed_state(data, key="key"), parallelism=1)
+    writer.write(str(tmp_path / "sp"), flink_version="2.3", format="native", backend="rocksdb", inline_bytes=0)
+    problems = [p for p in statetool.verify(str(tmp_path / "sp"), deep=True).problems if p.severity == "error"]
+    assert found in problems[0].problem
+    assert problems[0].file is not None
+
+
+def real_last(table: TableWriter) -> bytes:
+    return table._index_keys[-1] + TAG
+
+
+def with_short_keys(table: TableWriter) -> TableWriter:
+    table._index_keys = [key[:-1] for key in table._index_keys]
+    return table

@@ -12,9 +12,10 @@ import pytest
 
 import statetool
 from statetool.errors import OptionError, UnsupportedError
-from statetool.formats.metadata.handles import IncrementalHandle, KeyGroupsHandle
+from statetool.formats.metadata.handles import IncrementalHandle, KeyGroupsHandle, streams_of
 from statetool.saving.streams.native import KEY_GROUPS_TAG
 from tests.support.corpora.kryo_classes import CLASSES
+from tests.support.flink.corpus_cases import metadata_of
 from tests.support.snapshots.caught_up import changed, new_job, written
 from tests.support.snapshots.keyed_content import content_of
 from tests.support.zoo import ZOO
@@ -155,3 +156,61 @@ def test_timers_of_new_operators_are_warned_of(tmp_path: Path) -> None:
     with pytest.warns(UserWarning, match="operator op has timers: a job that keeps timers on the heap") as warned:
         bootstrap(statetool.load(ZOO), tmp_path, tmp_path / "new", {"format": "native", "backend": "rocksdb"})
     assert warned[0].filename == __file__
+
+
+def kinds_of(snapshot: str) -> dict[str, set[str]]:
+    operators = statetool.load(snapshot, declarations=CLASSES)._inventory.operators.values()
+    return {o.label: {stored.layout() for stored in o.keyed.managed} for o in operators if o.keyed.managed}
+
+
+@pytest.mark.parametrize(
+    "name", ["rocksdb-incremental", "hashmap-checkpoint", "rocksdb-heap-timers", "rocksdb-canonical"]
+)
+def test_the_same_format_is_that_of_the_base(corpus: Path, tmp_path: Path, name: str) -> None:
+    """Of each operator, of which unchanged ones keep their bytes. The entries are those of canonical output."""
+    source = statetool.load(str(metadata_of(corpus / f"v2_3_0-{name}")), declarations=CLASSES)
+    base = kinds_of(source.path)
+    for verb in ("rescale one", "transform"):
+        (tmp_path / verb).mkdir()
+        canonical, same = tmp_path / verb / "canonical", tmp_path / verb / "same"
+        VERBS[verb](source, tmp_path, canonical, {})
+        with warnings.catch_warnings():
+            warnings.filterwarnings("error", "operators? .* timers")  # they stay where the job finds them
+            VERBS[verb](source, tmp_path, same, {"format": "same"})
+        assert kinds_of(str(same)) == base
+        assert content_of(str(same)) == content_of(str(canonical))
+        assert [p for p in statetool.verify(str(same), deep=True).problems if p.severity == "error"] == []
+        before, after = (digests(s) for s in (source, statetool.load(str(same), declarations=CLASSES)))
+        assert before["by-tuple"] == after["by-tuple"]
+        assert before["orders"] != after["orders"]
+
+
+def digests(savepoint: statetool.Savepoint) -> dict[str, list[bytes]]:
+    """The bytes of the keyed state of each operator, in the order of its handles."""
+    found: dict[str, list[bytes]] = {}
+    for operator in savepoint._inventory.operators.values():
+        handles = [s.managed_keyed for s in operator.state.subtasks if s.managed_keyed is not None]
+        for stream in (s for handle in handles for s in streams_of(handle)):
+            place = savepoint._inventory.resolve(stream)
+            assert place is not None
+            with place.open() as f:
+                found.setdefault(operator.label, []).append(bytes(f.read_at(0, place.size_bytes)))
+    return found
+
+
+def test_first_timers_of_an_operator_in_databases_are_warned_of(tmp_path: Path) -> None:
+    table = pa.table({"key": [1, 2], "n": [3, 4]})
+    writer = statetool.SavepointWriter.new().with_operator("op", statetool.bootstrap_keyed_state(table), parallelism=1)
+    writer.write(str(tmp_path / "base"), flink_version="2.3", format="native", backend="rocksdb")
+    timers = pa.table({"key": [1], "timestamp": [5], "domain": ["event"]})
+    edits = statetool.SavepointWriter.from_existing(statetool.load(str(tmp_path / "base")))
+    added = edits.with_operator("op", statetool.bootstrap_keyed_state(table, timers=timers))
+    with pytest.warns(UserWarning, match="operator op has timers: a job that keeps timers on the heap"):
+        added.write(str(tmp_path / "same"), format="same")
+
+
+def test_the_same_format_has_no_backend(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match="with the format of the base"):
+        statetool.rescale(ZOO, str(tmp_path / "new"), 300, format="same", backend="rocksdb")
+    statetool.convert(ZOO, str(tmp_path / "copied"), format="same")
+    assert content_of(str(tmp_path / "copied")) == content_of(ZOO)

@@ -39,7 +39,8 @@ def _check_entries(check: EntryCheck, source: KeyGroupReader, state: str | None 
     """Check a source; if it cannot be read, check its halves, down to single key groups, and single states in those."""
     if check.full:
         return
-    request = EntryRequest(states=None if state is None else (state,), reads_on=True)
+    chosen = None if state is None else (state,)
+    request = EntryRequest(states=chosen, reads_on=True, checks_order=check.task.deep)
     before, distinct = check.result.copy(), check.distinct.copy()
     try:
         header = source.header()

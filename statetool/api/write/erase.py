@@ -164,7 +164,7 @@ def keep(
     allow_missing: bool = False,
     on_plan: Callable[[ErasePlan], object] | None = None,
     allow_empty: bool = False,
-    format: Literal["canonical", "native"] = "canonical",
+    format: Literal["same", "canonical", "native"] = "canonical",
     backend: Literal["rocksdb", "forst", "heap"] | None = None,
     dry_run: bool = False,
     take_over: bool = False,
@@ -203,7 +203,8 @@ def keep(
     allow_empty
         Leave operators without any key, if they have none of the keys. Otherwise this is an error (:class:`MissingKeyError`).
     format
-        ``"native"`` writes all keyed state in the files of a backend.
+        ``"native"`` writes all keyed state in the files of a backend. ``"same"`` writes state that changes in the format that its operator
+        has, of databases, of the heap backend, or canonical.
     backend
         The backend that restores a native savepoint. A job of RocksDB must keep its timers in it, as is the default.
     dry_run
@@ -268,7 +269,7 @@ def sample(
     key_groups: str | Iterable[int] | None = None,
     seed: int = 0,
     operators: Iterable[str] = (),
-    format: Literal["canonical", "native"] = "canonical",
+    format: Literal["same", "canonical", "native"] = "canonical",
     backend: Literal["rocksdb", "forst", "heap"] | None = None,
     dry_run: bool = False,
     take_over: bool = False,
@@ -297,7 +298,8 @@ def sample(
     operators
         Uids or operator ids of the operators to sample, by default all with keyed state. Others stay complete.
     format
-        ``"native"`` writes all keyed state in the files of a backend.
+        ``"native"`` writes all keyed state in the files of a backend. ``"same"`` writes state that changes in the format that its operator
+        has, of databases, of the heap backend, or canonical.
     backend
         The backend that restores a native savepoint. A job of RocksDB must keep its timers in it, as is the default.
     dry_run

@@ -31,7 +31,7 @@ def graft(
     max_parallelism: int | None = None,
     hashes: Mapping[str, str] | None = None,
     flink_version: str | None = None,
-    format: Literal["canonical", "native"] = "canonical",
+    format: Literal["same", "canonical", "native"] = "canonical",
     backend: Literal["rocksdb", "forst", "heap"] | None = None,
     dry_run: bool = False,
     take_over: bool = False,
@@ -63,7 +63,8 @@ def graft(
     flink_version
         Flink release that will read the new snapshot. By default one that reads ``src``.
     format
-        ``"native"`` writes all keyed state in the files of a backend.
+        ``"native"`` writes all keyed state in the files of a backend. ``"same"`` writes state that changes in the format that its operator
+        has, of databases, of the heap backend, or canonical.
     backend
         The backend that restores a native savepoint. A job of RocksDB must keep its timers in it, as is the default.
     dry_run
@@ -121,7 +122,7 @@ def merge(
     max_parallelism: int | None = None,
     hashes: Mapping[str, str] | None = None,
     flink_version: str | None = None,
-    format: Literal["canonical", "native"] = "canonical",
+    format: Literal["same", "canonical", "native"] = "canonical",
     backend: Literal["rocksdb", "forst", "heap"] | None = None,
     dry_run: bool = False,
     take_over: bool = False,
@@ -149,7 +150,8 @@ def merge(
     flink_version
         Flink release that will read the new snapshot. By default one that reads ``first``.
     format
-        ``"native"`` writes all keyed state in the files of a backend.
+        ``"native"`` writes all keyed state in the files of a backend. ``"same"`` writes state that changes in the format that its operator
+        has, of databases, of the heap backend, or canonical.
     backend
         The backend that restores a native savepoint. A job of RocksDB must keep its timers in it, as is the default.
     dry_run
@@ -204,7 +206,7 @@ def split(
     operators: Iterable[str],
     *,
     both: Iterable[str] = (),
-    format: Literal["canonical", "native"] = "canonical",
+    format: Literal["same", "canonical", "native"] = "canonical",
     backend: Literal["rocksdb", "forst", "heap"] | None = None,
     dry_run: bool = False,
     take_over: bool = False,
@@ -230,7 +232,8 @@ def split(
     both
         Operators that both jobs get.
     format
-        ``"native"`` writes all keyed state in the files of a backend.
+        ``"native"`` writes all keyed state in the files of a backend. ``"same"`` writes state that changes in the format that its operator
+        has, of databases, of the heap backend, or canonical.
     backend
         The backend that restores a native savepoint. A job of RocksDB must keep its timers in it, as is the default.
     dry_run
@@ -323,7 +326,7 @@ def move_state(
     states: Mapping[str, str | None] | Iterable[str],
     *,
     hashes: Mapping[str, str] | None = None,
-    format: Literal["canonical", "native"] = "canonical",
+    format: Literal["same", "canonical", "native"] = "canonical",
     backend: Literal["rocksdb", "forst", "heap"] | None = None,
     dry_run: bool = False,
     take_over: bool = False,
@@ -351,7 +354,8 @@ def move_state(
         ``{Java class: "Objects.hash(a, b)"}`` if keys that move to other key groups do not prove their ``hashCode()`` (words:
         :mod:`statetool.types.conventions`).
     format
-        ``"native"`` writes all keyed state in the files of a backend.
+        ``"native"`` writes all keyed state in the files of a backend. ``"same"`` writes state that changes in the format that its operator
+        has, of databases, of the heap backend, or canonical.
     backend
         The backend that restores a native savepoint. A job of RocksDB must keep its timers in it, as is the default.
     dry_run

@@ -114,7 +114,7 @@ def migrate(
     last_access_ms: int | None = None,
     fills: Mapping[str, Any] | None = None,
     flink_version: str | None = None,
-    format: Literal["canonical", "native"] = "canonical",
+    format: Literal["same", "canonical", "native"] = "canonical",
     backend: Literal["rocksdb", "forst", "heap"] | None = None,
     on_plan: Callable[[MigrationPlan], object] | None = None,
     on_staged: Callable[[], object] | None = None,
@@ -154,7 +154,8 @@ def migrate(
     flink_version
         Flink release that will read it. Defaults to the metadata version of the new job.
     format
-        ``"native"`` writes all keyed state in the files of a backend.
+        ``"native"`` writes all keyed state in the files of a backend. ``"same"`` writes state that changes in the format that its operator
+        has, of databases, of the heap backend, or canonical.
     backend
         The backend that restores a native savepoint. A job of RocksDB must keep its timers in it, as is the default.
     on_plan
@@ -219,7 +220,7 @@ def catch_up(
     last_access_ms: int | None = None,
     fills: Mapping[str, Any] | None = None,
     flink_version: str | None = None,
-    format: Literal["canonical", "native"] = "canonical",
+    format: Literal["same", "canonical", "native"] = "canonical",
     backend: Literal["rocksdb", "forst", "heap"] | None = None,
     on_plan: Callable[[MigrationPlan], object] | None = None,
     on_staged: Callable[[], object] | None = None,
@@ -262,7 +263,8 @@ def catch_up(
     flink_version
         Flink release that will read it. Defaults to the metadata version of the new job.
     format
-        ``"native"`` writes all keyed state in the files of a backend.
+        ``"native"`` writes all keyed state in the files of a backend. ``"same"`` writes state that changes in the format that its operator
+        has, of databases, of the heap backend, or canonical.
     backend
         The backend that restores a native savepoint. A job of RocksDB must keep its timers in it, as is the default.
     on_plan

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from statetool.api.execution import Execution
     from statetool.api.savepoint import Savepoint
-    from statetool.saving.composition import KeyedForm
+    from statetool.saving.composition import SnapshotForm
     from statetool.snapshot.inventory import Inventory
 
 
@@ -159,7 +159,7 @@ class WriteOptions(CopyOptions):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyedWriteOptions(WriteOptions):
-    """Options of functions that write keyed state in the canonical format, or in the native one of a backend."""
+    """Options of functions that write keyed state in the canonical format, in the native one of a backend, or in that of the base."""
 
     format: str = "canonical"
     backend: str | None = None
@@ -167,7 +167,7 @@ class KeyedWriteOptions(WriteOptions):
     def __post_init__(self) -> None:
         self._form()  # a form that does not exist is refused before anything is read
 
-    def _form(self) -> KeyedForm:
+    def _form(self) -> SnapshotForm:
         from statetool.saving.composition import parse_form
 
         return parse_form(self.format, self.backend)

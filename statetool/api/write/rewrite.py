@@ -31,7 +31,7 @@ def rescale(
     *,
     parallelism: int | Mapping[str, int] | None = None,
     hashes: Mapping[str, str] | None = None,
-    format: Literal["canonical", "native"] = "canonical",
+    format: Literal["same", "canonical", "native"] = "canonical",
     backend: Literal["rocksdb", "forst", "heap"] | None = None,
     on_plan: Callable[[RescalePlan], object] | None = None,
     dry_run: bool = False,
@@ -60,7 +60,8 @@ def rescale(
         ``{Java class: "Objects.hash(a, b)"}`` if keys that move to other key groups do not prove their ``hashCode()`` (words:
         :mod:`statetool.types.conventions`).
     format
-        ``"native"`` writes all keyed state in the files of a backend.
+        ``"native"`` writes all keyed state in the files of a backend. ``"same"`` writes state that changes in the format that its operator
+        has, of databases, of the heap backend, or canonical.
     backend
         The backend that restores a native savepoint. A job of RocksDB must keep its timers in it, as is the default.
     on_plan
@@ -121,7 +122,7 @@ def convert(
     dst: str,
     *,
     state_api: Literal["v1", "v2"] | None = None,
-    format: Literal["canonical", "native"] = "canonical",
+    format: Literal["same", "canonical", "native"] = "canonical",
     backend: Literal["rocksdb", "forst", "heap"] | None = None,
     dry_run: bool = False,
     take_over: bool = False,
@@ -147,7 +148,8 @@ def convert(
         default, states stay what they are. For ``"v2"``, write a native savepoint of ForSt: no backend restores it from a canonical one by
         default.
     format
-        ``"native"`` writes all keyed state in the files of a backend.
+        ``"native"`` writes all keyed state in the files of a backend. ``"same"`` writes state that changes in the format that its operator
+        has, of databases, of the heap backend, or canonical.
     backend
         The backend that restores a native savepoint. A job of RocksDB must keep its timers in it, as is the default.
     dry_run

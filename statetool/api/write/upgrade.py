@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from statetool.compatibility.verdicts import Cause, Check
     from statetool.formats.state_meta import StateMetaInfo
     from statetool.migration.plan import MigrationPlan
-    from statetool.saving.composition import KeyedForm
+    from statetool.saving.composition import SnapshotForm
     from statetool.snapshot.state_tables import Scope
 
 
@@ -138,7 +138,7 @@ def upgrade(
     renames: Mapping[str, str] | None = None,
     fills: Mapping[str, Any] | None = None,
     last_access_ms: int | None = None,
-    format: Literal["canonical", "native"] = "canonical",
+    format: Literal["same", "canonical", "native"] = "canonical",
     on_plan: Callable[[MigrationPlan], object] | None = None,
     dry_run: bool = False,
     take_over: bool = False,
@@ -179,7 +179,8 @@ def upgrade(
     last_access_ms
         Last access of values that get a time to live, in epoch milliseconds.
     format
-        ``"native"`` writes all keyed state in the files of a backend.
+        ``"native"`` writes all keyed state in the files of a backend. ``"same"`` writes state that changes in the format that its operator
+        has, of databases, of the heap backend, or canonical.
     on_plan
         Called with the plan before anything is written.
     dry_run
@@ -265,7 +266,7 @@ def upgrade(
     return done
 
 
-def _form_of(format: str, backend: str | None) -> KeyedForm:
+def _form_of(format: str, backend: str | None) -> SnapshotForm:
     """Return the form of keyed state. The backend is that of the new job, in the canonical format too."""
     from statetool.saving.composition import parse_form
 
@@ -309,7 +310,7 @@ def _way_on(cause: Cause, path: str) -> str:
     return cause.remedy.text if cause.level is Level.UNKNOWN else ""
 
 
-def _not_mended(check: Check, plan: MigrationPlan, path: str, form: KeyedForm) -> Iterator[str]:
+def _not_mended(check: Check, plan: MigrationPlan, path: str, form: SnapshotForm) -> Iterator[str]:
     """Yield the reasons of the check that no step of the plan mends."""
     from statetool.compatibility.verdicts import Level
     from statetool.migration.conversion import are_of_both_apis
@@ -317,7 +318,7 @@ def _not_mended(check: Check, plan: MigrationPlan, path: str, form: KeyedForm) -
 
     of_start = {f.text for step in check.steps if step.step in _OF_START for f in step.findings if f.kind != "not"}
     # The copy is written for the release, and its native form for the backend.
-    mended = {"M1", "M2", "M5"} if form == "canonical" else {"M1", "M2", "M5", "V1"}
+    mended = {"M1", "M2", "M5"} if form in ("canonical", "same") else {"M1", "M2", "M5", "V1"}
     of_start |= {f.text for step in check.steps for f in step.findings if f.rule in mended}
     # Asynchronous state is written as state of the API that the job has.
     converted = {str(s.uid) for s in plan.states if are_of_both_apis(s.conversion.old, s.conversion.meta)}

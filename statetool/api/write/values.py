@@ -31,7 +31,7 @@ def set_values(
     namespace: Any = None,
     new_key: bool = False,
     now_ms: int | None = None,
-    format: Literal["canonical", "native"] = "canonical",
+    format: Literal["same", "canonical", "native"] = "canonical",
     backend: Literal["rocksdb", "forst", "heap"] | None = None,
     dry_run: bool = False,
     take_over: bool = False,
@@ -71,7 +71,8 @@ def set_values(
     now_ms
         Time of the last access of new values with a time to live, by default the current time.
     format
-        ``"native"`` writes all keyed state in the files of a backend.
+        ``"native"`` writes all keyed state in the files of a backend. ``"same"`` writes state that changes in the format that its operator
+        has, of databases, of the heap backend, or canonical.
     backend
         The backend that restores a native savepoint. A job of RocksDB must keep its timers in it, as is the default.
     dry_run
@@ -144,7 +145,7 @@ def purge(
     processing_timers_before_ms: int | None = None,
     empty: bool = False,
     operators: Iterable[str] = (),
-    format: Literal["canonical", "native"] = "canonical",
+    format: Literal["same", "canonical", "native"] = "canonical",
     backend: Literal["rocksdb", "forst", "heap"] | None = None,
     dry_run: bool = False,
     take_over: bool = False,
@@ -178,7 +179,8 @@ def purge(
     operators
         Uids or operator ids. By default all operators with such states or timers.
     format
-        ``"native"`` writes all keyed state in the files of a backend.
+        ``"native"`` writes all keyed state in the files of a backend. ``"same"`` writes state that changes in the format that its operator
+        has, of databases, of the heap backend, or canonical.
     backend
         The backend that restores a native savepoint. A job of RocksDB must keep its timers in it, as is the default.
     dry_run

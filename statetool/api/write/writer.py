@@ -396,7 +396,7 @@ class SavepointWriter:
         reference_files: bool = False,
         inline_bytes: int = INLINE_BYTES,
         take_over: bool = False,
-        format: Literal["canonical", "native"] = "canonical",
+        format: Literal["same", "canonical", "native"] = "canonical",
         backend: Literal["rocksdb", "forst", "heap"] | None = None,
     ) -> Savepoint:
         """Write the savepoint and open it.
@@ -463,7 +463,7 @@ class SavepointWriter:
         target: str | None = None,
         flink_version: str | None = None,
         take_over: bool = False,
-        format: Literal["canonical", "native"] = "canonical",
+        format: Literal["same", "canonical", "native"] = "canonical",
         backend: Literal["rocksdb", "forst", "heap"] | None = None,
     ) -> Comparison:
         """Return the differences, as :meth:`statetool.Savepoint.diff` does, without writing the savepoint.

@@ -55,6 +55,7 @@ def read_native(
     keys: Sequence[bytes] | None = None,
     batch_bytes: int = BATCH_BYTES,
     reads_on: bool = False,
+    checks_order: bool = False,
 ) -> Iterator[EntryBatch]:
     """Read the entries of some states in some key groups.
 
@@ -78,6 +79,8 @@ def read_native(
         Target size of a batch in bytes; larger only if entries have to stay together.
     reads_on
         Whether all batches will be read, so that their bytes may be requested from an object store at once.
+    checks_order
+        Whether to check that files are in the order in which RocksDB looks for keys.
 
     Raises
     ------
@@ -88,6 +91,8 @@ def read_native(
     state_ids = [ids[name] for name in states if name in ids]
     database = open_database(files)
     database.check_families(map(family_name, ids))
+    if checks_order:
+        database.check_levels()
     together = max(1, len(state_ids)) if whole_keys else 1
     limit, ahead_bytes = max(_LEAST_SLICE, batch_bytes // together), AHEAD_BYTES // together
     key_of = key_finder(header.key, prefix)
@@ -95,7 +100,9 @@ def read_native(
     database.prefetch((family_name(header.states[i].name) for i in state_ids), ranges)
     for low, high in ranges:
         slices = {
-            i: database.slices(family_name(header.states[i].name), low, high, limit, ahead_bytes=ahead_bytes)
+            i: database.slices(
+                family_name(header.states[i].name), low, high, limit, ahead_bytes=ahead_bytes, checks_order=checks_order
+            )
             for i in state_ids
         }
         tables = [part for part in slices.values() if isinstance(part, TableSlices)]

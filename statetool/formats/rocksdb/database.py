@@ -66,6 +66,16 @@ class Database:
                 f"{_listed(named - stored)}"
             ).at(file=self.name)
 
+    def check_levels(self) -> None:
+        """Check that files which must not overlap do not; RocksDB itself does so when it opens a database.
+
+        Raises
+        ------
+        FormatError
+        """
+        if self.tables is not None:
+            self.tables.check_levels()
+
     def prefetch(self, families: Iterable[str], ranges: Sequence[tuple[bytes, bytes]]) -> None:
         """Fetch concurrently what :meth:`slices` reads from an object store to open the files of column families for ranges of keys."""
         if self.tables is not None:
@@ -80,6 +90,7 @@ class Database:
         prefixes: Prefixes | None = None,
         *,
         ahead_bytes: int = AHEAD_BYTES,
+        checks_order: bool = False,
     ) -> Iterable[Slice]:
         """Return the entries of a column family with keys from ``low`` (inclusive) to ``high`` (exclusive), about ``limit`` bytes at a time.
 
@@ -89,6 +100,8 @@ class Database:
             Prefixes of the keys to read. Entries of other keys may be missing, or returned although they were replaced.
         ahead_bytes
             Maximum number of bytes to request from an object store before they are needed.
+        checks_order
+            Whether to check the order of the entries as they are stored. RocksDB itself does not.
 
         Raises
         ------
@@ -103,7 +116,7 @@ class Database:
             else:
                 if prefixes is not None:
                     tables = [(file, table.restricted(prefixes.wanted(table))) for file, table in tables]
-                return TableSlices(tables, low, high, limit, ahead_bytes)
+                return TableSlices(tables, low, high, limit, ahead_bytes, checks_order=checks_order)
         return self._by_rocksdb().slices(family, low, high, limit)
 
 

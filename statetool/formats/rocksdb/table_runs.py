@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from statetool.errors import FormatError
+from statetool.formats.rocksdb.manifest import TableFile
 from statetool.formats.rocksdb.slices import Slice
 from statetool.formats.rocksdb.stored_blocks import uncompress
 from statetool.formats.rocksdb.table_file import TAG_BYTES, SortedTable
@@ -18,7 +19,7 @@ from statetool.kernels.core.codes import OK
 from statetool.kernels.core.words import copy_ranges
 from statetool.kernels.rocksdb.blocks import BLOCK_MESSAGES, decode_blocks, encode_block, measure_blocks
 from statetool.kernels.rocksdb.merge import BlockRuns, MergeScratch, merge_blocks
-from statetool.kernels.rocksdb.sorted_keys import first_not_before
+from statetool.kernels.rocksdb.sorted_keys import first_not_before, first_unordered
 
 #: Room for a key with its tag, so that eight bytes can be read from its start on.
 _LEAST_WIDTH: Final = 2 * TAG_BYTES
@@ -35,6 +36,10 @@ class Run:
     data: Bytes
     value: Int64s
     value_end: Int64s
+
+    def key_at(self, index: int) -> bytes:
+        """Return the key of one entry."""
+        return bytes(self.keys[self.key[index] : self.key_end[index]])
 
     def between(self, low: bytes, high: bytes) -> Run:
         """Return the entries with keys from ``low`` (inclusive) to ``high`` (exclusive)."""
@@ -167,6 +172,35 @@ class PlainBlocks:
             )
             for own in map(slice, bounds[:-1], bounds[1:])
         ]  # fmt: skip
+
+    def check_order(self, wanted: Sequence[tuple[TableFile, SortedTable, Int64s]]) -> None:
+        """Check that entries are in order, within the bounds that the index has for their blocks, and the manifest for their files.
+
+        Parameters
+        ----------
+        wanted
+            For each run its file, and the indexes of its blocks.
+
+        Raises
+        ------
+        FormatError
+            They are not: RocksDB would not find some of them.
+        """
+        for i, (run, (file, table, numbers)) in enumerate(zip(self.runs(), wanted, strict=True)):
+            last = np.cumsum(self.counts[self.edges[i] : self.edges[i + 1]]) - 1
+            if (bad := int(first_unordered(run.keys, run.key, run.key_end, run.tag))) >= 0:
+                block = int(np.searchsorted(last, bad))
+                raise self.failure(int(self.edges[i]) + block, "keys are not in ascending order")
+            first = np.concatenate([[0], last[:-1] + 1])
+            for block, (number, start, stop) in enumerate(
+                zip(*(a.tolist() for a in (numbers, first, last)), strict=True)
+            ):
+                low = table.blocks.last_key(number - 1) if number else file.smallest
+                high = min(table.blocks.last_key(number), file.largest)
+                if stop >= start and not low <= run.key_at(start) <= run.key_at(stop) <= high:
+                    raise self.failure(
+                        int(self.edges[i]) + block, "keys are outside of the bounds of their block or file"
+                    )
 
     def merge(self, low: bytes, high: bytes, *, behind_low: bool, with_high: bool, final: bool) -> Slice:
         """Merge the runs and drop entries replaced by newer ones.

@@ -12,6 +12,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -116,6 +117,21 @@ class Tables:
         prefetch(self._opening_parts(files))
         return [(f, self._table(f)) for f in files]
 
+    def check_levels(self) -> None:
+        """Check that the files of each level but the first do not overlap: RocksDB looks for a key in one of them.
+
+        Raises
+        ------
+        FormatError
+        """
+        for name, files in self.families.items():
+            ordered = sorted((f for f in files if f.level), key=lambda f: (f.level, f.smallest))
+            for before, after in pairwise(ordered):
+                if before.level == after.level and before.largest > after.smallest:
+                    raise FormatError(
+                        f"{before.name} and {after.name} of column family {name} overlap in level {after.level}"
+                    ).at(file=self.name)
+
     def opening_parts(self, column_families: Iterable[str], ranges: Sequence[tuple[bytes, bytes]]) -> list[Part]:
         """Return what :meth:`open_range` reads for ranges of keys in column families."""
         return [
@@ -148,8 +164,16 @@ class TableSlices:
     """
 
     def __init__(
-        self, tables: Sequence[tuple[TableFile, SortedTable]], low: bytes, high: bytes, limit: int, ahead_bytes: int
+        self,
+        tables: Sequence[tuple[TableFile, SortedTable]],
+        low: bytes,
+        high: bytes,
+        limit: int,
+        ahead_bytes: int,
+        *,
+        checks_order: bool = False,
     ) -> None:
+        self._checks_order = checks_order
         share = ahead_bytes // max(1, len(tables))
         self._tables = [(file, table.reading_ahead(low, high, share)) for file, table in tables]
         self._low, self._high = low, high
@@ -201,7 +225,11 @@ class TableSlices:
         needed = list(blocks_between(self._tables, low, high, behind_low=behind, with_high=inclusive))
         if not needed:
             return NO_ENTRIES
-        return PlainBlocks.read(needed).merge(low, high, behind_low=behind, with_high=inclusive, final=not inclusive)
+        blocks = PlainBlocks.read(needed)
+        if self._checks_order:
+            files = {id(table): file for file, table in self._tables}
+            blocks.check_order([(files[id(table)], table, numbers) for table, numbers in needed])
+        return blocks.merge(low, high, behind_low=behind, with_high=inclusive, final=not inclusive)
 
 
 def runs_between(

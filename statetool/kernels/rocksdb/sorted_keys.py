@@ -25,6 +25,16 @@ def first_not_before(keys, key, key_end, wanted, behind):
 
 
 @jit
+def first_unordered(keys, key, key_end, tag):
+    """Return the first entry that does not sort after the one before it, -1 if there is none. Of one key, the largest tag comes first."""
+    for i in range(1, key.shape[0]):
+        c = compare(keys, key[i - 1], key_end[i - 1], keys, key[i], key_end[i])
+        if c > 0 or (c == 0 and tag[i] >= tag[i - 1]):
+            return np.int64(i)
+    return np.int64(-1)
+
+
+@jit
 def mark_blocks(block_keys, block, block_end, keys, key, key_end, marked):
     """Mark the blocks that may contain keys starting with one of several prefixes.
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from statetool.errors import UNREAD, warn
 from statetool.formats.metadata.handles import streams_of
 from statetool.formats.state_meta import KEY_VALUE_V2
-from statetool.saving.composition import KeyedForm, OperatorChange
+from statetool.saving.composition import OperatorChange, SnapshotForm
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.operator import OperatorInventory
 from statetool.types.operators import OperatorRecord, describe_operators
@@ -57,7 +57,7 @@ class ConvertPlan:
 def plan_convert(
     inventory: Inventory,
     conversions: Mapping[str, Mapping[str, StateConversion]] | None = None,
-    form: KeyedForm = "canonical",
+    form: SnapshotForm = "canonical",
 ) -> ConvertPlan:
     """Plan a conversion without reading entries.
 
@@ -66,7 +66,7 @@ def plan_convert(
     conversions
         Conversions of keyed states, by operator id and state.
     form
-        The form of keyed state. All databases are written again.
+        The form of keyed state. All databases are written again, unless it stays the same.
     """
     rows, changes = [], {}
     asynchronous = []
@@ -75,11 +75,13 @@ def plan_convert(
         handles = [s.managed_keyed for s in state.subtasks if s.managed_keyed is not None]
         if form == "canonical":
             differs = not all(stored.canonical for stored in operator.keyed.managed)
+        elif form == "same":
+            differs = False
         else:
             differs = bool(operator.keyed.managed)
         converted = (conversions or {}).get(state.operator_id, {})
         if differs or converted:
-            changes[state.operator_id] = OperatorChange(form=form, conversions=converted)
+            changes[state.operator_id] = OperatorChange(form=None if form == "same" else form, conversions=converted)
         elif operator.elements.are_unflushed:
             changes[state.operator_id] = OperatorChange()
         if form == "canonical" and _is_asynchronous(operator, converted):

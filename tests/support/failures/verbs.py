@@ -33,6 +33,15 @@ def _transformed_savepoint(target: str, over: bool) -> object:
     return writer.write(target, take_over=over)
 
 
+def _new_savepoint_of_forst(target: str, over: bool) -> object:
+    """Write databases, and timers beside them."""
+    table = pa.table({"id": range(50), "v": range(50)})
+    timers = pa.table({"id": range(50), "timestamp": range(50)})
+    state = st.bootstrap_keyed_state(table, key="id", timers=timers)
+    writer = st.SavepointWriter.new(max_parallelism=8).with_operator("op", state, parallelism=2)
+    return writer.write(target, take_over=over, flink_version="2.3", format="native", backend="forst")
+
+
 #: Functions by name; they write to a target, from the sources in a folder, and may take over the target.
 VERBS: Final[dict[str, Verb]] = {
     "copy": lambda target, folder, over: st.copy(str(folder / "files"), target, threads=1, take_over=over),
@@ -87,6 +96,13 @@ VERBS: Final[dict[str, Verb]] = {
     ),
     "drop_transactions": lambda target, folder, over: st.drop_transactions(
         str(_DEMO / "kafka-sink"), target, "514dc31230726fb6b190b5bf50bbec8f", ["orders-out-0-1"], take_over=over
+    ),
+    "to_rocksdb": lambda target, folder, over: st.rescale(
+        str(folder / "files"), target, 64, format="native", backend="rocksdb", take_over=over
+    ),
+    "to_forst": lambda target, folder, over: _new_savepoint_of_forst(target, over),
+    "to_heap": lambda target, folder, over: st.sample(
+        str(folder / "files"), target, keys=5, format="native", backend="heap", take_over=over
     ),
 }
 

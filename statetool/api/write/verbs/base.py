@@ -38,8 +38,9 @@ HASHES: Final = described(
     example="for example --hash 'com.acme.Key=record(a, b)'",
 )
 FORMAT: Final = described(
-    '``"native"`` writes all keyed state in the files of a backend.',
-    "Format of the savepoint. A native one is for one --backend.",
+    '``"native"`` writes all keyed state in the files of a backend. ``"same"`` writes state that changes in the format that its operator has,'
+    " of databases, of the heap backend, or canonical.",
+    "Format of the savepoint. A native one is for one --backend. With the same format, operators keep theirs.",
 )
 BACKEND: Final = described(
     "The backend that restores a native savepoint. A job of RocksDB must keep its timers in it, as is the default.",

@@ -69,7 +69,7 @@ class Keep(Erase):
         "Leave operators without any key.",
         default=False,
     )
-    format: Literal["canonical", "native"] = field(default="canonical", metadata=FORMAT)
+    format: Literal["same", "canonical", "native"] = field(default="canonical", metadata=FORMAT)
     backend: Literal["rocksdb", "forst", "heap"] | None = field(default=None, metadata=BACKEND)
 
 
@@ -101,5 +101,5 @@ class Sample(CopyVerb):
         "Operator to sample, by uid, name or operator id.  [default: all with keyed state]",
         default=(),
     )
-    format: Literal["canonical", "native"] = field(default="canonical", metadata=FORMAT)
+    format: Literal["same", "canonical", "native"] = field(default="canonical", metadata=FORMAT)
     backend: Literal["rocksdb", "forst", "heap"] | None = field(default=None, metadata=BACKEND)

@@ -72,7 +72,7 @@ class MigrationChoices(Verb):
     flink_version: str | None = release_parameter(
         "Flink release that will read it. Defaults to the metadata version of the new job.", "JOB"
     )
-    format: Literal["canonical", "native"] = field(default="canonical", metadata=FORMAT)
+    format: Literal["same", "canonical", "native"] = field(default="canonical", metadata=FORMAT)
     backend: Literal["rocksdb", "forst", "heap"] | None = field(default=None, metadata=BACKEND)
     on_plan: Callable[[MigrationPlan], object] | None = field(default=None, metadata=ON_PLAN)
     on_staged: Callable[[], object] | None = parameter(
@@ -139,5 +139,5 @@ class Upgrade(CopyVerb):
     renames: Mapping[str, str] | None = field(default=None, metadata=_RENAMES)
     fills: Mapping[str, Any] | None = field(default=None, metadata=_FILLS)
     last_access_ms: int | None = field(default=None, metadata=_LAST_ACCESS)
-    format: Literal["canonical", "native"] = field(default="canonical", metadata=FORMAT)
+    format: Literal["same", "canonical", "native"] = field(default="canonical", metadata=FORMAT)
     on_plan: Callable[[MigrationPlan], object] | None = field(default=None, metadata=ON_PLAN)

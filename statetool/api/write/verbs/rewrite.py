@@ -51,7 +51,7 @@ class Rescale(CopyVerb):
         default=None,
     )
     hashes: Mapping[str, str] | None = field(default=None, metadata=HASHES)
-    format: Literal["canonical", "native"] = field(default="canonical", metadata=FORMAT)
+    format: Literal["same", "canonical", "native"] = field(default="canonical", metadata=FORMAT)
     backend: Literal["rocksdb", "forst", "heap"] | None = field(default=None, metadata=BACKEND)
     on_plan: Callable[[RescalePlan], object] | None = field(default=None, metadata=ON_PLAN)
 
@@ -70,7 +70,7 @@ class Convert(CopyVerb):
         " --backend forst).",
         default=None,
     )
-    format: Literal["canonical", "native"] = field(default="canonical", metadata=FORMAT)
+    format: Literal["same", "canonical", "native"] = field(default="canonical", metadata=FORMAT)
     backend: Literal["rocksdb", "forst", "heap"] | None = field(default=None, metadata=BACKEND)
 
 

@@ -43,7 +43,7 @@ class Transform(CopyVerb):
         "Go on if no key fulfills the condition.",
         default=False,
     )
-    format: Literal["canonical", "native"] = field(default="canonical", metadata=FORMAT)
+    format: Literal["same", "canonical", "native"] = field(default="canonical", metadata=FORMAT)
     backend: Literal["rocksdb", "forst", "heap"] | None = field(default=None, metadata=BACKEND)
 
 
@@ -105,7 +105,7 @@ class SetValues(CopyVerb):
     now_ms: int | None = parameter(
         "Time of the last access of new values with a time to live, by default the current time.", default=None
     )
-    format: Literal["canonical", "native"] = field(default="canonical", metadata=FORMAT)
+    format: Literal["same", "canonical", "native"] = field(default="canonical", metadata=FORMAT)
     backend: Literal["rocksdb", "forst", "heap"] | None = field(default=None, metadata=BACKEND)
 
 
@@ -153,5 +153,5 @@ class Purge(CopyVerb):
         "Operator to purge, by uid, name or operator id.  [default: all]",
         default=(),
     )
-    format: Literal["canonical", "native"] = field(default="canonical", metadata=FORMAT)
+    format: Literal["same", "canonical", "native"] = field(default="canonical", metadata=FORMAT)
     backend: Literal["rocksdb", "forst", "heap"] | None = field(default=None, metadata=BACKEND)

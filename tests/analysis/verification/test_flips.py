@@ -1,0 +1,25 @@
+"""Flipped bytes of native savepoints; a part of ``python -m tests.flip_check``, which flips all."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from tests.support.checks.flip_check import CHECKED, SAVEPOINTS, Flipper, Small
+
+#: Kinds of files without checksums, in which Flink itself does not find a changed value or operator id.
+_UNCHECKED = {"_metadata", "keyed", "timers"}
+
+
+@pytest.mark.parametrize("savepoint", SAVEPOINTS, ids=str)
+def test_a_flipped_byte_is_found_or_harmless(savepoint: Small, tmp_path: Path) -> None:
+    draw = random.Random(11)
+    flipper = Flipper(savepoint, tmp_path)
+    places = list(flipper.places())
+    chosen = draw.sample([p for p in places if any(f"-{kind}-" in p[0].name for kind in CHECKED)] or places, 5)
+    chosen += draw.sample(places, 3)
+    outcomes = [flipper.flip(file, offset, draw.randrange(1, 256)) for file, offset in chosen]
+    assert not [o for o in outcomes if o[1] == "refused" or (o[1] == "silent" and o[0] not in _UNCHECKED)]
+    assert "found" in {outcome for _, outcome in outcomes}
