@@ -55,7 +55,7 @@ def test_the_classes_that_wrote_a_savepoint_are_never_refused(typed: Path, langu
     assert (
         unknown
         == {
-            "java": {"typed.Annotated", "typed.Basics", "typed.Generics", "typed.Shapes", "typed.Tuples"},
+            "java": {"typed.Basics", "typed.Generics", "typed.Shapes", "typed.Tuples"},
             "avro": set(),
             "kotlin": {"typed.KBox"},
             "scala": {"typed.SBox", "typed.SPojo"},
