@@ -115,7 +115,7 @@ def check_connectors(restore: Restore) -> Iterator[Result]:
     before, after = map(connectors_of, calls)
     if before - after and after - before:
         gone, fresh = (", ".join(sorted(side)[:_SHOWN]) for side in (before - after, after - before))
-        changed = _changed_connectors(restore, *calls)
+        changed = changed_connectors(restore)
         shown = [
             f"{uid} had {', '.join(sorted(was))}, and has {', '.join(sorted(now))}" for uid, was, now, _ in changed
         ]
@@ -123,7 +123,7 @@ def check_connectors(restore: Restore) -> Iterator[Result]:
             text = f"The code of the new job has another source or sink: {'; '.join(shown[:_SHOWN])}. Flink fails, or takes the bytes for something else."
             stored = dict.fromkeys(label for *_, labels in changed for label in labels)
             remedy = Remedy(
-                "Let the old job finish its commits, and leave out what the old connector stored.",
+                "Leave out what the old connector stored. Let a sink finish its commits before the snapshot. A new source begins at its start option.",
                 ("drop", A, NEW, *(word for label in stored for word in ("--uid", label))),
             )
             yield is_unknown("C1", text, remedy)
@@ -132,11 +132,10 @@ def check_connectors(restore: Restore) -> Iterator[Result]:
         yield is_unknown("C1", text, Remedy("Pass a savepoint of the new job (B), which has their state."))
 
 
-def _changed_connectors(
-    restore: Restore, before: tuple[FlinkCall, ...], after: tuple[FlinkCall, ...]
-) -> list[tuple[str, set[str], set[str], list[str]]]:
+def changed_connectors(restore: Restore) -> list[tuple[str, set[str], set[str], list[str]]]:
     """Return the uids that other connectors have in the new job, the classes of both, and the operators whose state the old one stored."""
-    was, now = map(connectors_of_uids, (before, after))
+    calls = _calls_of_both(restore)
+    was, now = map(connectors_of_uids, calls or ((), ()))
     labels = {o.state.operator_id: str(o.label) for o in restore.old.operators.values() if operator_row(o).state_bytes}
     found = []
     for uid in sorted(was.keys() & now.keys()):

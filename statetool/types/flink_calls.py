@@ -82,6 +82,8 @@ _TAKES_CONNECTOR: Final = ("fromSource", "addSource", "sinkTo", "addSink")
 #: Classes whose methods say where a source starts, and methods that take such a place.
 _STARTS: Final = ("OffsetsInitializer", "StartupOptions", "StartCursor", "ScanStartupMode")
 _SETS_START: Final = ("setStart", "setStarting", "startFrom", "startingOffsets", "startupOptions", "setInitialPosition")
+#: Sources with the splits of another one.
+_SEQUENCES: Final = dict.fromkeys(("fromSequence", "DataGeneratorSource"), "NumberSequenceSource")
 _BASIC_TYPE: Final = ("org.apache.flink.api.common.typeinfo.BasicTypeInfo", "getInfoFor")
 _UID_REFERENCES: Final = tuple(f"::{name}" for name in _UIDS)
 _DESCRIPTORS: Final = {
@@ -459,6 +461,10 @@ def connectors_of(calls: Iterable[FlinkCall]) -> set[str]:
     return found
 
 
+def _creates_connector(call: FlinkCall) -> bool:
+    return call.name in _TAKES_CONNECTOR or (call.owner.startswith(_ENVIRONMENT) and call.name.startswith(_FIRST))
+
+
 def connectors_of_uids(calls: Iterable[FlinkCall]) -> dict[str, set[str]]:
     """Return the classes with which code creates the source or sink of each constant uid."""
     found: dict[str, set[str]] = {}
@@ -474,8 +480,9 @@ def connectors_of_uids(calls: Iterable[FlinkCall]) -> dict[str, set[str]]:
                 (at for at, c in enumerate(calls_before[:-1]) if c.owner.startswith((_STREAMS, _ENVIRONMENT))),
                 default=-1,
             )
-            if uid.startswith('"') and calls_before and calls_before[-1].name in _TAKES_CONNECTOR:
-                found.setdefault(uid[1:-1], set()).update(connectors_of(calls_before[begin + 1 :]))
+            if uid.startswith('"') and calls_before and _creates_connector(calls_before[-1]):
+                names = connectors_of(calls_before[begin + 1 :])
+                found.setdefault(uid[1:-1], set()).update(_SEQUENCES.get(name, name) for name in names)
             own = []
     return found
 

@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 
 from tests.support.corpora.archives import unpack
-from tests.support.flink import job_pairs
+from tests.support.flink import job_pairs, job_runs
 
 #: Rules, pairs that they find, what is known of the new job, and the kind of the finding.
 FOUND: Final = (
@@ -40,6 +40,7 @@ FOUND: Final = (
     ("Z4", "OperatorListRenamed", "jars", "loses"),
     ("O1", "UidRenamed", "jars", "not"),
     ("O1", "UidToOtherHash", "jars", "not"),
+    ("O1", "GeneratedToUid", "jars", "not"),
     ("O4", "GeneratedSwappedUnnamed", "savepoint", "note"),
     ("O5", "UidsSwapped", "savepoint", "may_change"),
     ("O6", "UidToHash", "savepoint", "note"),
@@ -102,7 +103,7 @@ FOUND: Final = (
     ("P1", "RevisedMaxParallelism", "jar", "unknown"),
     ("P1", "RevisedMaxParallelism", "jars", "not"),
     ("O1", "RevisedUidComputed", "jars", "not"),
-    ("C1", "RevisedSourceToFiles", "savepoint", "unknown"),
+    ("C1", "RevisedSourceToFiles", "savepoint", "not"),
     ("C1", "RevisedSourceToFiles", "jars", "unknown"),
     ("C1", "RevisedSink", "jars", "unknown"),
     ("W7", "PatternNameElsewhere", "jar", "later"),
@@ -152,15 +153,28 @@ def test_what_no_jar_tells_is_assumed(snapshots: Path, rule: str, pair: str, kno
     assert rule in {a.rule for a in check.assumptions}
 
 
+def test_only_pairs_that_are_unknown_were_run() -> None:
+    """One that was not run counts as unknown."""
+    unknown = [(r.pair, r.written_by, r.release, r.backend, known) for r, known in job_runs.unknown(job_pairs.table())]
+    ran = [(r.pair, r.written_by, r.release, r.backend, r.known) for r in job_runs.table()]
+    assert ran == [place for place in unknown if place in set(ran)]
+    assert ran
+
+
 def test_the_documentation_counts_the_pairs() -> None:
     table = job_pairs.table()
     counts = {known: Counter(job_pairs.judge(row, known) for row in table) for known in ("savepoint", "jars")}
+    runs = job_runs.table()
+    with_run = {known: Counter(job_runs.judged(row, known, runs) for row in table) for known in counts}
     page = (Path(__file__).parents[2] / "docs" / "reference" / "checks.md").read_text("utf-8")
     assert (
         f"{len({row.pair for row in table})} jobs that differ in more than classes, {len(table):,} times in all" in page
     )
-    for known, head in (("savepoint", "a savepoint of the new job and both jars"), ("jars", "both jars alone")):
-        found = counts[known]
+    heads = {"savepoint": "a savepoint of the new job and both jars", "jars": "both jars alone"}
+    named = [
+        (f"{heads[known]}{more}", of[known]) for of, more in ((counts, ""), (with_run, ", `--run`")) for known in heads
+    ]
+    for head, found in named:
         unsure = found["assumed"] + found["noted"] + found["mild"]
         row = f"| {head} | {found['right']} | {found['unknown']} | {found['needless']} | {unsure} | {found['comfort']} | {found['alarm']} |"
         assert row in page

@@ -21,7 +21,7 @@ from statetool.compatibility.running.samples import Sample
 from statetool.compatibility.verdicts import RUN, CheckWarning, Level, Resolution
 from statetool.errors import MissingDependencyError, OptionError, UnsupportedError
 from tests.support.corpora.archives import unpack
-from tests.support.flink import pairs
+from tests.support.flink import job_pairs, job_runs, pairs
 from tests.support.flink.pair_suites import SUITES
 from tests.support.flink.ran_states import RanState, classes, write
 from tests.support.flink.versions import flink_versions
@@ -131,6 +131,19 @@ def test_a_run_agrees_with_what_flink_did(version: str, names: tuple[str, ...], 
             if operator.verdict == "unknown" or not right.get(flink, True):
                 wrong[operator.uid] = (flink, operator.verdict, operator.reason)
         assert not wrong
+
+
+@pytest.mark.full
+def test_a_run_decides_what_a_factory_of_types_gives(tmp_path: Path) -> None:
+    """``python -m tests.support.flink.job_runs`` runs all pairs of jobs that are unknown, and writes the table."""
+    snapshots = unpack(job_pairs.SNAPSHOTS, tmp_path / "snapshots")
+    of_release = [r for r in job_runs.table() if r.written_by == r.release == pairs.short(max(DEFAULT_VERSIONS))]
+    names = ("ValueTypeInfoPojo", "ValueTypeInfoOfField")
+    stored = [r for r in of_release if r.pair in names and r.backend == "rocksdb"]
+    rows = {(r.pair, r.written_by, r.release, r.backend): r for r in job_pairs.table()}
+    found = [job_runs.run(snapshots, rows[r.pair, r.written_by, r.release, r.backend], r.known) for r in stored]
+    assert found == stored
+    assert [r.verdict.split()[0] for r in stored] == ["fully", "not"]
 
 
 # ---- without Java

@@ -20,6 +20,7 @@ from statetool.serializers.messages import DeclaredMessageSerializer
 from statetool.serializers.runtime import TtlSerializer, unwrap
 from statetool.serializers.typeutils.enums import EnumSerializer
 from statetool.serializers.typeutils.pojo import PojoSerializer
+from statetool.serializers.typeutils.tuples import CaseClassSerializer
 from statetool.snapshot.operator import OperatorInventory
 from statetool.snapshot.state_tables import Scope
 
@@ -32,7 +33,7 @@ Pairs = Mapping[str, tuple[Serializer, Serializer]]
 _KEYED, _ELEMENTS, _BROADCAST = range(3)
 #: Serializers whose values depend on classes of the job.
 _OF_CLASSES: Final = (
-    AvroSerializer, DeclaredMessageSerializer, EnumSerializer, FlinkxCaseClassSerializer, KryoSerializer, OpaqueSerializer, PojoSerializer,
+    AvroSerializer, CaseClassSerializer, DeclaredMessageSerializer, EnumSerializer, FlinkxCaseClassSerializer, KryoSerializer, OpaqueSerializer, PojoSerializer,
 )  # fmt: skip
 
 

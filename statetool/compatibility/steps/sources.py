@@ -14,7 +14,7 @@ from statetool.compatibility.connector_versions import ignores_split_version
 from statetool.compatibility.restore import Pair, Restore
 from statetool.compatibility.step_verdicts import Assumption
 from statetool.compatibility.steps.step import Result, Step, guarded, is_unknown, loses, may_change, per_pair, refuses
-from statetool.compatibility.stream_code import check_connectors, check_start
+from statetool.compatibility.stream_code import changed_connectors, check_connectors, check_start
 from statetool.compatibility.verdicts import NEW, A, Remedy
 from statetool.compatibility.versioned_serializers import check_own_serializers
 from statetool.connectors.checks import check_source
@@ -73,7 +73,12 @@ def _connector(restore: Restore, pair: Pair) -> Iterator[Result]:
         yield refuses("C1", text, _new_start(pair.old), pair.old)
     elif not new_names or not names:
         if names and not new_names and (new.given.held or new.given.enumerator):
-            text = f"The snapshot has splits of {' or '.join(sorted(names))}, which does not read the state of the source in the new job: that is another connector, or a newer release."
+            text = f"The snapshot has splits of {' or '.join(sorted(names))}, which does not read the state of the source in the new job: that is another connector"
+            if any(uid == pair.old.uid for uid, *_ in changed_connectors(restore)):
+                text = f"{text}, as the code of both jobs says: Flink fails, or takes the bytes for other positions."
+                yield refuses("C1", text, _new_start(pair.old), pair.old)
+                return
+            text = f"{text}, or a newer release."
             yield is_unknown("C1", text, "Restore a copy of the job from this snapshot to find out.", pair.old)
         elif _differs(old, new):
             text = "No connector reads the splits of this source, and their versions differ from those in the new job."

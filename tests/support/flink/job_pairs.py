@@ -373,9 +373,17 @@ def is_stored(row: Outcome) -> bool:
     return not next(p for p in PAIRS if p.name == row.pair).checkpoint
 
 
-def said(snapshots: Path, row: Outcome, known: str) -> str:
-    """Return the verdict of ``check``, the kinds of its warnings, and the rules of its notes and of its assumptions."""
-    found = check(snapshots, row, known)
+def said(snapshots: Path, row: Outcome, known: str, *, flink_home: str | None = None, jars: Sequence[Path] = ()) -> str:
+    """Return the verdict of ``check``, the kinds of its warnings, and the rules of its notes and of its assumptions.
+
+    Parameters
+    ----------
+    flink_home
+        Flink, if the classes of the new job are run.
+    jars
+        Jars that both jobs need besides their own.
+    """
+    found = check(snapshots, row, known, flink_home=flink_home, jars=jars)
     kinds = {f.kind for step in found.steps for f in step.findings} - {"not", "unknown", "note"}
     assumed = {a.rule for step in found.steps for a in step.assumptions}
     noted = {f.rule for step in found.steps for f in step.findings if f.kind == "note"} & _NOTED
@@ -383,7 +391,9 @@ def said(snapshots: Path, row: Outcome, known: str) -> str:
     return " ".join([found.verdict, *sorted(kinds), *words])
 
 
-def check(snapshots: Path, row: Outcome, known: str) -> Check:
+def check(
+    snapshots: Path, row: Outcome, known: str, *, flink_home: str | None = None, jars: Sequence[Path] = ()
+) -> Check:
     """Check a pair with what is known of the new job."""
     pair = next(p for p in PAIRS if p.name == row.pair)
     old, new = (jar_of(snapshots, pair.job, side) for side in SIDES)
@@ -394,8 +404,10 @@ def check(snapshots: Path, row: Outcome, known: str) -> Check:
         load(stored(snapshots, "new", pair, row.release, row.backend)) if has_new else None,
         flink_version=row.release,
         backend="heap" if row.backend == "hashmap" else "rocksdb",
-        jars=() if known == "jar" else (old,),
-        other_jars=(new,),
+        jars=() if known == "jar" else (old, *jars),
+        other_jars=(new, *jars),
+        run=flink_home is not None,
+        flink_home=flink_home,
         claim_mode="claim" if claims else None,
     )
 
