@@ -500,12 +500,6 @@ def test_timers_that_are_overdue(restores: Path, corpus: Path, monkeypatch: pyte
     assert "T7" in {a.rule for a in step(check, "timers").assumptions}
 
 
-def test_what_a_snapshot_does_not_keep(restores: Path, corpus: Path) -> None:
-    """Z1: only windows of event time that are open depend on watermarks."""
-    assert ("Z1", "note") in found(st.check(snapshot_of(corpus / "v2_3_0-hashmap-canonical"), flink_version="2.3"))
-    assert "Z1" not in rules_of(st.check(str(restores / "partly-finished"), flink_version="2.3"))
-
-
 def test_values_that_are_migrated_at_the_first_access(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Z6."""
     snapshots = unpack(job_pairs.SNAPSHOTS, tmp_path)

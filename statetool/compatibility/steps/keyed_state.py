@@ -62,7 +62,7 @@ from statetool.compatibility.verdicts import (
     migration_remedy,
 )
 from statetool.entries.form import Layout
-from statetool.errors import NO_FINDING, UNREAD, StatetoolError, several
+from statetool.errors import UNREAD, CheckpointDeletedError, StatetoolError, several
 from statetool.formats.key_groups import range_for
 from statetool.formats.state_meta import KEY_VALUE_V2, StateMetaInfo
 from statetool.operations.advice.restore_settings import FORST_TIMERS, keeps_timers_on_heap
@@ -422,10 +422,12 @@ def _options(restore: Restore) -> Iterator[Result]:
     """K12, K13: the library of the new job opens the files of a database (``RocksDBIncrementalRestoreOperation``)."""
     try:
         options = database_options(p.old for p in restore.pairs)
-    except NO_FINDING:
+    except CheckpointDeletedError:
         raise
     except StatetoolError:
-        return  # The step of files says what is missing.
+        text = "RocksDB of the new job opens the databases: their OPTIONS file cannot be read from here"
+        yield Assumption(rule="K12", text=text, option="access to the files of the snapshot, or --rebase")
+        return
     version = next(iter(options.get("rocksdb_version", ())), "")
     number = version.partition(".")[0]
     oldest = next(iter(restore.releases), "")

@@ -19,7 +19,7 @@ from statetool.compatibility.steps.step import Result, Step, fails_later, guarde
 from statetool.compatibility.steps.windows import is_window_operator
 from statetool.compatibility.timer_counts import count_timers, overdue_timers
 from statetool.compatibility.verdicts import NEW, A, Remedy
-from statetool.errors import NO_FINDING, StatetoolError, several
+from statetool.errors import CheckpointDeletedError, StatetoolError, several
 from statetool.formats.state_meta import KEY_VALUE_V2
 from statetool.operations.advice.restore_settings import FORST_TIMERS, TIMERS, keeps_timers_on_heap
 from statetool.snapshot.metadata_tables import operator_row
@@ -251,7 +251,7 @@ def _overdue(restore: Restore, pair: Pair) -> Iterator[Result]:
     try:
         if not unread:
             count, first = overdue_timers(old, names, time.time_ns() // 1_000_000)
-    except NO_FINDING:
+    except CheckpointDeletedError:
         raise
     except StatetoolError:
         unread = "its timers cannot be read without its values, or not from here"

@@ -23,7 +23,6 @@ from statetool.compatibility.steps.step import (
     is_unknown,
     loses,
     may_change,
-    note,
     per_pair,
 )
 from statetool.compatibility.stream_code import open_choices
@@ -31,11 +30,11 @@ from statetool.compatibility.timer_counts import count_entries
 from statetool.compatibility.traced_states import resolve_stream
 from statetool.compatibility.verdicts import Level, Remedy, Resolution
 from statetool.compatibility.window_forms import CONTENTS, resolve_same_windows, resolve_windows
-from statetool.errors import NO_FINDING, StatetoolError, StorageError, several
+from statetool.errors import StorageError, several
 from statetool.snapshot import views
 from statetool.snapshot.metadata_tables import operator_row
 from statetool.snapshot.operator import OperatorInventory
-from statetool.snapshot.state_tables import TIMERS, timer_names
+from statetool.snapshot.state_tables import TIMERS
 from statetool.sql_plans.compiled_plan import WINDOW
 from statetool.types.flink_calls import content_calls, difference, window_calls
 from statetool.types.operators import describe_operators
@@ -46,8 +45,6 @@ _MOST_WINDOWS: Final = 1000
 _MOST_STATE_BYTES: Final = 1 << 30
 #: State of an operator up to which each window is looked for among the timers.
 _MOST_BYTES_WITH_TIMERS: Final = 16 << 20
-#: State of an operator up to which its timers are counted.
-_MOST_BYTES_TO_COUNT: Final = 4 << 20
 #: Windows, or slices, with different starts whose distances tell how far windows are apart. Slices do not show the size of windows.
 _FEWEST_WINDOWS: Final = 2
 _FEWEST_SLICES: Final = 3
@@ -196,27 +193,6 @@ def _without_timers(restore: Restore, pair: Pair) -> Iterator[Result]:
         yield may_change("W6", text, remedy, old)
 
 
-def _late_records(restore: Restore) -> Iterator[Result]:
-    """Z1: watermarks are not in the state, and start at the lowest time (``WindowOperator.isWindowLate``)."""
-    found = []
-    for old in (p.old for p in restore.pairs if _has_bounds(p.old)):
-        queues = [n for n, (_, m) in old.listed_keyed.items() if m.kind == "timers" and timer_names(n)[0] == "event"]
-        if not queues:
-            continue
-        try:
-            is_small = operator_row(old).state_bytes <= _MOST_BYTES_TO_COUNT
-            has_some = not is_small or count_entries(old, queues)[0] > 0
-        except NO_FINDING:
-            raise
-        except StatetoolError:
-            has_some = True
-        if has_some:
-            found.append(str(old.label))
-    if found:
-        text = f"Watermarks are not in the snapshot: until they are as high as before, {describe_operators(found)} may take records that were too late, and windows that had closed may fire again with these."
-        yield note("Z1", text)
-
-
 def _keys_with_windows(operator: OperatorInventory, table: str) -> set[tuple[str, str]]:
     """Return keys and windows in a table of an operator, as text."""
     # Arrow takes long to load, and most checks do not need it.
@@ -301,11 +277,5 @@ STEP: Final = Step(
     title="Windows",
     follows="WindowOperator, MergingWindowSet",
     irrelevant=_irrelevant,
-    checks=(
-        per_pair(_assigner),
-        guarded(_bounds),
-        per_pair(_declared),
-        per_pair(_without_timers),
-        guarded(_late_records),
-    ),
+    checks=(per_pair(_assigner), guarded(_bounds), per_pair(_declared), per_pair(_without_timers)),
 )
