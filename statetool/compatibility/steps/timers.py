@@ -262,9 +262,10 @@ def _overdue(restore: Restore, pair: Pair) -> Iterator[Result]:
         is_one = count == 1
         since = datetime.fromtimestamp(first // 1000, tz=timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
         text = f"{several(count, 'processing-time timer')} {'is' if is_one else 'are'} overdue, the first since {since}: {'it fires' if is_one else 'all of them fire'} when the job starts."
-        remedy = "If they should not fire, write a copy without them (statetool purge or transform)."
-        yield note("T7", text, remedy, old)
-        if is_window_operator(old):
+        of_windows = is_window_operator(old)  # purge leaves their timers
+        advice = "If they should not fire, write a copy without them (statetool purge --processing-timers-before)."
+        yield note("T7", text, None if of_windows else advice, old)
+        if of_windows:
             text = "The windows of processing time close with the records that they have. Records that arrived while the job was down fall into windows of the time after the restore."
             yield note("Z2", text, None, old)
 
