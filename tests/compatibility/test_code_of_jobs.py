@@ -19,12 +19,10 @@ from statetool.serializers.table import snapshot_reader
 from statetool.serializers.typeutils.java_types import type_snapshot
 from statetool.types.declared import TypeContext
 from statetool.types.flink_calls import (
-    COMPUTED,
     FlinkCall,
     WindowForm,
     content_calls,
     given_uids,
-    start_calls,
     windows_of_uids,
 )
 from statetool.types.type_information import TypeInformation, simple
@@ -165,15 +163,16 @@ def test_a_uid_that_a_method_gets_is_computed() -> None:
     assert given_uids([named, by_reference]) == ({"sums"}, True)
 
 
-def job_of(folder: Path, flink: str, job: str) -> JarClasses:
-    """Compile a class ``jobs.Job`` with a class of Flink that it calls, given by its name and source, and return those of the job."""
-    name = flink.partition(" ")[0]
+def job_of(folder: Path, *classes: str) -> JarClasses:
+    """Compile classes of Flink, each given by its name and source, and the class ``jobs.Job`` that calls them, and return those of the job."""
+    *flink, job = classes
+    named = {name: source for name, _, source in (text.partition(" ") for text in flink)} | {"jobs.Job": job}
     sources = {
-        folder / f"{name.replace('.', '/')}.java": f"package {name.rpartition('.')[0]}; {flink.partition(' ')[2]}",
-        folder / "jobs/Job.java": f"package jobs; {job}",
+        folder / f"{name.replace('.', '/')}.java": f"package {name.rpartition('.')[0]}; {source}"
+        for name, source in named.items()
     }
     for file, text in sources.items():
-        file.parent.mkdir(parents=True)
+        file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
     classes = files_of(compile_java(sources, folder / "classes"))
     own = {name: data for name, data in classes.items() if name.startswith("jobs/")}
@@ -213,19 +212,26 @@ def test_windows_that_count_have_an_evictor_if_they_slide_also_by_computed_numbe
     assert windows("slide", "n, 1") == windows("both", "n, n") == slides
 
 
-def test_places_where_sources_start_are_compared(connector_cases: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_places_where_sources_start_are_compared(connector_cases: Path, tmp_path: Path) -> None:
     """C6."""
     kafka = "org.apache.flink.connector.kafka.source."
-    initializer = f"{kafka}enumerator.initializer.OffsetsInitializer"
-    before, after = (
-        (call(initializer, start), call(f"{kafka}KafkaSourceBuilder", "setStartingOffsets", COMPUTED))
-        for start in ("earliest", "latest")
+    flink = (
+        f"{kafka}enumerator.initializer.OffsetsInitializer public interface OffsetsInitializer {{ static OffsetsInitializer earliest() "
+        "{ return null; } static OffsetsInitializer latest() { return null; } }",
+        f"{kafka}KafkaSourceBuilder import {kafka}enumerator.initializer.OffsetsInitializer; public class KafkaSourceBuilder {{ public "
+        "KafkaSourceBuilder setStartingOffsets(OffsetsInitializer start) { return this; } public Object build() { return null; } }",
+        f"{_STREAM}DataStreamSource public interface DataStreamSource {{ DataStreamSource name(String name); }}",
     )
-    assert [c.name for c in start_calls((*before, call("DataStream", "startNewChain")))] == [
-        "earliest",
-        "setStartingOffsets",
-    ]
+
+    def jar(side: str, start: str, name: str) -> Path:
+        source = f"new KafkaSourceBuilder().setStartingOffsets(OffsetsInitializer.{start}()).build()"
+        body = f'static Object build({_STREAM}DataStreamSource s) {{ s.name("{name}"); return {source}; }}'
+        job = f"import {kafka}KafkaSourceBuilder; import {kafka}enumerator.initializer.OffsetsInitializer; class Job {{ {body} }}"
+        job_of(tmp_path / side, *flink, job)
+        return tmp_path / side / "job.jar"
+
+    old, same, other = jar("old", "earliest", "a"), jar("same", "earliest", "b"), jar("other", "latest", "a")
     path = snapshot_of(connector_cases / "v2_3_0-kafka-source")
-    for new, expected in ((before, set()), (after, {("C6", "note")})):
-        monkeypatch.setattr("statetool.compatibility.stream_code._calls_of_both", lambda _, new=new: (before, new))
-        assert {r for r in found(st.check(path, flink_version="2.3")) if r[0] == "C6"} == expected
+    for new, expected in ((same, set()), (other, {("C6", "note")})):
+        check = st.check(path, flink_version="2.3", jars=[old], other_jars=[new])
+        assert {r for r in found(check) if r[0] == "C6"} == expected

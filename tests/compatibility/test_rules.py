@@ -16,7 +16,7 @@ from statetool.compatibility.classes.trial import NewClasses
 from statetool.compatibility.rules.serializers import resolve
 from statetool.compatibility.states import Backend, Job, verdict_of
 from statetool.compatibility.steps.keyed_state import _in_forst
-from statetool.compatibility.verdicts import Check, Level, Resolution
+from statetool.compatibility.verdicts import Level, Resolution
 from statetool.formats.metadata.handles import ByteStreamHandle, KeyGroupsHandle
 from statetool.formats.metadata.model import MasterState
 from statetool.java.classes.jar_classes import JarClasses
@@ -30,7 +30,7 @@ from statetool.serializers.typeutils.arrays import GenericArraySerializer
 from statetool.serializers.typeutils.tuples import CaseClassSerializer, TupleSerializer
 from statetool.serializers.typeutils.user import UserTypeSerializer
 from statetool.types.declared import TypeContext
-from tests.support.checks.restore_steps import found, job_graph, snapshot_of, step
+from tests.support.checks.restore_steps import found, job_graph, rules_of, snapshot_of, step
 from tests.support.connectors.lake_cases import PACKED
 from tests.support.corpora.archives import HERE, unpack
 from tests.support.failures.damage import Patient
@@ -407,11 +407,6 @@ def test_parts_of_a_serializer_of_the_job(tmp_path: Path) -> None:
     assert resolve(old, own_payload).level == Level.UNKNOWN
 
 
-def rules_of(check: Check) -> dict[str, str]:
-    """Return the texts of the findings by their rules."""
-    return {f.rule: f.text for s in check.steps for f in s.findings}
-
-
 def test_synchronous_state_that_becomes_asynchronous(corpus: Path, tmp_path: Path) -> None:
     """V5, V6."""
     old, new = snapshot_of(corpus / "v2_3_0-rocksdb-native"), str(tmp_path / "new")
@@ -446,6 +441,8 @@ def test_settings_of_serializers(corpus: Path, tmp_path: Path) -> None:
     check = st.check(path, flink_version="2.3", config=config)
     assert {("S5", "unknown"), ("S7", "note")} <= found(check)
     assert "corpus.PublicTypes$" in rules_of(check)["S5"]
+    assert "Kryo may not read" in rules_of(check)["S7"]
+    assert "Kryo of Flink 1.x does not start" in rules_of(st.check(path, flink_version="1.20", config=config))["S7"]
     config.write_text("env.java.opts.all: --add-opens=java.base/java.util=ALL-UNNAMED\npipeline.force-avro: false\n")
     assert not {"S5", "S7"} & rules_of(st.check(path, flink_version="2.3", config=config)).keys()
 

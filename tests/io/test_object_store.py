@@ -24,6 +24,7 @@ from statetool.saving.publish import Publication, StagedFile
 from statetool.spark.write.export import export_table
 from statetool.tables.export import directories as export_directories
 from statetool.tables.request import ScanRequest
+from tests.support.checks.restore_steps import rules_of
 from tests.support.servers.object_store import Store, object_store
 from tests.support.snapshots.incremental import Job
 from tests.support.snapshots.stored import streams
@@ -88,6 +89,15 @@ def test_each_file_is_one_request(checkpoint: str, requests: Store) -> None:
     assert set(read.values()) == {1}
     assert len(read) > 200
     assert len(requests.requests) <= 1.05 * len(read)
+
+
+def test_check_names_the_place_that_a_new_cluster_needs(checkpoint: str, savepoint: str, corpus: Path) -> None:
+    """M9."""
+    for path in (checkpoint, savepoint):
+        rules = rules_of(statetool.check(path, flink_version="2.3"))
+        assert f"access to s3://{BUCKET}," in rules["M9"]
+        assert "flink-s3-fs-hadoop or flink-s3-fs-presto" in rules["M9"]
+    assert "M9" not in rules_of(statetool.check(str(newest(corpus)), flink_version="2.3"))
 
 
 def test_one_key_needs_few_requests(checkpoint: str, requests: Store) -> None:

@@ -71,6 +71,8 @@ class _Looked:
 
 
 def _irrelevant(restore: Restore) -> str:
+    if not files.is_local(restore.old.metadata_file):
+        return ""
     for handle in handles_of(restore.old.metadata):
         for _ in file_streams(handle):
             return ""

@@ -465,13 +465,17 @@ def _types_of(operator: OperatorInventory, kind: type[KryoSerializer | PojoSeria
 
 
 def _opened_packages(restore: Restore) -> Iterator[Result]:
-    """S7: from Java 17 on, Kryo reads private fields of the JDK's classes only with ``--add-opens``."""
+    """S7: from Java 17 on, Kryo of Flink 1.x starts only with ``--add-opens``, and that of 2.x needs it for fields of the JDK's classes."""
     config = restore.options.config
     if config is None or "--add-opens" in (config.text(_JVM_OPTIONS) or ""):
         return
-    found = sorted({n for p in restore.pairs for n in _types_of(p.old, KryoSerializer) if n.startswith("java.")})
+    found = sorted({n for p in restore.pairs for n in _types_of(p.old, KryoSerializer)})
+    why = "Kryo of Flink 1.x does not start (its Chill serializers read private fields of the JDK's classes)"
+    if restore.releases and restore.releases[0].startswith("2."):
+        found = [n for n in found if n.startswith("java.")]
+        why = "Kryo may not read the private fields of the JDK's classes"
     if found:
-        text = f"Kryo writes {', '.join(found[:3])}, and {_JVM_OPTIONS} of the configuration has no --add-opens: from Java 17 on, Kryo may not read the private fields of the JDK's classes."
+        text = f"Kryo writes {', '.join(found[:3])}, and {_JVM_OPTIONS} of the configuration has no --add-opens: from Java 17 on, {why}."
         yield note("S7", text, "Keep the options of env.java.opts.all that Flink's own config.yaml has.")
 
 

@@ -14,6 +14,11 @@ def found(check: Check) -> set[tuple[str, str]]:
     return {(f.rule, f.kind) for step in check.steps for f in step.findings}
 
 
+def rules_of(check: Check) -> dict[str, str]:
+    """Return the texts of the findings by their rules."""
+    return {f.rule: f.text for s in check.steps for f in s.findings}
+
+
 def step(check: Check, name: str) -> StepVerdict:
     return next(s for s in check.steps if s.step == name)
 
