@@ -93,11 +93,18 @@ def _local_recovery(restore: Restore) -> Iterator[Result]:
 
 
 def _batch(restore: Restore) -> Iterator[Result]:
-    """H6: a job in BATCH mode has no checkpoints that it could restore."""
+    """H6: a job in BATCH mode ignores the snapshot that it is given."""
     config = restore.options.config
-    if config is not None and (mode := runs_as_batch(config)):
-        text = f"The runtime mode is {mode}: a job in BATCH mode does not restore snapshots."
-        yield is_unknown("H6", text, f"Set {RUNTIME_MODE}: STREAMING.")
+    mode = "" if config is None else runs_as_batch(config)
+    remedy = f"Set {RUNTIME_MODE}: STREAMING."
+    if mode == "BATCH":
+        yield loses(
+            "H6", "The runtime mode is BATCH: Flink ignores the snapshot, and the job begins without state.", remedy
+        )
+    elif mode:
+        yield is_unknown(
+            "H6", f"The runtime mode is {mode}: if the job runs in BATCH mode, Flink ignores the snapshot.", remedy
+        )
 
 
 def _restarts(restore: Restore) -> Iterator[Result]:

@@ -93,6 +93,8 @@ _COMPARATOR: Final = "leveldb.BytewiseComparator"
 _MERGE_OPERATOR: Final = "StringAppendTESTOperator"
 #: The first release of RocksDB that Flink 1.x does not have: it has 6.20 at most, Flink 2.x 8.10.
 _OF_FLINK_2: Final = 7
+#: Checksums of blocks as OPTIONS files name them, which RocksDB 6.20 does not know ("unknown checksum type 4").
+_CHECKSUM_OF_FLINK_2: Final = "kXXH3"
 #: Options with which a job serializes POJOs otherwise than by default.
 _FORCED: Final = {"pipeline.force-kryo": "Kryo", "pipeline.force-avro": "Avro"}
 _JVM_OPTIONS: Final = "env.java.opts.all"
@@ -432,8 +434,11 @@ def _options(restore: Restore) -> Iterator[Result]:
     number = version.partition(".")[0]
     oldest = next(iter(restore.releases), "")
     if number.isdecimal() and int(number) >= _OF_FLINK_2 and oldest.startswith("1."):
-        text = f"The files were written by RocksDB {version}, and Flink {oldest} has 6.20 or older. Whether it reads them is unknown."
-        yield is_unknown("K12", text, _CONVERT)
+        text = f"The files were written by RocksDB {version}, and Flink {oldest} has 6.20 or older"
+        if not may_be_of_2(restore.releases) and _CHECKSUM_OF_FLINK_2 in options.get("checksum", ()):
+            yield refuses("K12", f"{text}, which does not know their checksums.", _CONVERT)
+        else:
+            yield is_unknown("K12", f"{text}. Whether it reads them is unknown.", _CONVERT)
     others = [v for v in options.get("comparator", ()) if v != _COMPARATOR]
     others += [v for v in options.get("merge_operator", ()) if _MERGE_OPERATOR not in v and v != "nullptr"]
     if others:
