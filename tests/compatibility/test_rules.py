@@ -412,7 +412,7 @@ def test_synchronous_state_that_becomes_asynchronous(corpus: Path, tmp_path: Pat
     old, new = snapshot_of(corpus / "v2_3_0-rocksdb-native"), str(tmp_path / "new")
     st.convert(old, new, format="native", backend="forst", state_api="v2")
     check = st.check(old, new)
-    assert {("V5", "note"), ("V6", "unknown")} <= found(check)
+    assert {("V5", "note"), ("V6", "not")} <= found(check)
     assert "V6" not in rules_of(st.check(new, new))
     assert "V5" not in rules_of(st.check(old, flink_version="2.3", backend="rocksdb"))
 

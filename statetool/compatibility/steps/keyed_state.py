@@ -415,9 +415,9 @@ def _becomes_asynchronous(restore: Restore, pair: Pair) -> Iterator[Result]:
         if n in after and m.backend_type != KEY_VALUE_V2 and after[n][1].backend_type == KEY_VALUE_V2
     ]
     if names:
-        text = f"The new job uses {several(len(names), 'state')} asynchronously ({', '.join(names[:5])}{', ...' if len(names) > 5 else ''}), which the snapshot has for synchronous operators. Whether Flink restores that is unknown."
+        text = f"The new job uses {several(len(names), 'state')} asynchronously ({', '.join(names[:5])}{', ...' if len(names) > 5 else ''}), which the snapshot has for synchronous operators. ForSt takes them for states of another kind and refuses them."
         remedy = Remedy("Write it as asynchronous state.", (*_TO_FORST.command, "--state-api", "v2"))
-        yield is_unknown("V6", text, remedy, pair.old)
+        yield refuses("V6", text, remedy, pair.old)
 
 
 def _options(restore: Restore) -> Iterator[Result]:
