@@ -174,8 +174,8 @@ def job_of(folder: Path, *classes: str) -> JarClasses:
     for file, text in sources.items():
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
-    classes = files_of(compile_java(sources, folder / "classes"))
-    own = {name: data for name, data in classes.items() if name.startswith("jobs/")}
+    compiled_files = files_of(compile_java(sources, folder / "classes"))
+    own = {name: data for name, data in compiled_files.items() if name.startswith("jobs/")}
     return JarClasses([make_jar(folder / "job.jar", own)])
 
 

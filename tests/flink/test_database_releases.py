@@ -20,7 +20,7 @@ pytestmark = pytest.mark.full
 
 def databases_of(snapshot: str, folder: Path) -> list[Path]:
     """Place the files of each database in a folder of its own."""
-    folders = []
+    folders: list[Path] = []
     for operator in statetool.load(snapshot).operators.values():
         for stored in operator.inventory.keyed.managed:
             assert isinstance(stored, StoredDatabase)
