@@ -182,15 +182,20 @@ final class Cluster implements AutoCloseable {
         } catch (ClassNotFoundException e) {
             future = Reflect.call(mini, "triggerSavepoint", job, "file://" + folder, false);
         }
-        String path = ((java.util.concurrent.Future<?>) future).get().toString();
-        return path.replaceFirst("^file:(//)?", "");
+        return pathOf(job, future);
     }
 
     /** Take a checkpoint while the job runs; returns its path. */
     String checkpoint(JobID job) throws Exception {
         awaitRunning(job);
-        String path = ((java.util.concurrent.Future<?>) Reflect.call(mini, "triggerCheckpoint", job)).get().toString();
-        return path.replaceFirst("^file:(//)?", "");
+        return pathOf(job, Reflect.call(mini, "triggerCheckpoint", job));
+    }
+
+    /** Wait for the path of a snapshot. A job that ends at the moment when it is asked may never answer. */
+    private String pathOf(JobID job, Object future) throws Exception {
+        java.util.concurrent.Future<?> asked = (java.util.concurrent.Future<?>) future;
+        await(job, "a snapshot", asked::isDone);
+        return asked.get().toString().replaceFirst("^file:(//)?", "");
     }
 
     void cancel(JobID job) throws Exception {
