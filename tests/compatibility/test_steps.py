@@ -518,6 +518,7 @@ def test_asynchronous_state_becomes_state_of_the_other_backends(jobs_of_more_kin
     check = st.check(path, flink_version="2.3", backend="heap")
     assert "statetool convert A NEW --state-api v1" in check.operators[0].remedy
     st.convert(path, str(tmp_path / "v1"), state_api="v1")
+    assert ("V3", "not") in found(st.check(path, str(tmp_path / "v1"), backend="forst"))
     assert ("V3", "not") in found(st.check(path, str(tmp_path / "v1"), backend="heap"))
     assert ("V3", "not") not in found(st.check(str(tmp_path / "v1"), flink_version="2.3", backend="heap"))
     st.migrate(path, str(tmp_path / "migrated"), to=str(tmp_path / "v1"))

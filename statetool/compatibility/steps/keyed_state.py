@@ -282,13 +282,17 @@ def _forst(restore: Restore, pair: Pair) -> Iterator[Result]:
 def _asynchronous(restore: Restore, pair: Pair) -> Iterator[Result]:
     """V3: asynchronous state (``KEY_VALUE_V2``) is state of ForSt; heap and RocksDB refuse it (``HeapMetaInfoRestoreOperation``)."""
     names = [n for n, (_, m) in pair.old.listed_keyed.items() if m.backend_type == KEY_VALUE_V2]
+    after = {} if pair.new is None else pair.new.listed_keyed
     backend = restore.job.backend
-    if not names or backend == "forst":
+    is_synchronous = any(n in after and after[n][1].backend_type != KEY_VALUE_V2 for n in names)
+    if not names or (backend == "forst" and not is_synchronous):
         return
     shown = f"{several(len(names), 'state')} of asynchronous state ({', '.join(names[:5])}{', ...' if len(names) > 5 else ''})"
-    after = {} if pair.new is None else pair.new.listed_keyed
-    is_other = backend == "heap" or (backend == "rocksdb" and not restore.has_snapshot)
-    if is_other or any(n in after and after[n][1].backend_type != KEY_VALUE_V2 for n in names):
+    if backend == "forst":
+        text = f"The operator has {shown}, and the new job uses it synchronously: ForSt takes it for state of another kind and refuses it."
+        remedy = Remedy("Write it as synchronous state.", (*_TO_FORST.command, "--state-api", "v1"))
+        yield refuses("V3", text, remedy, pair.old)
+    elif is_synchronous or backend == "heap" or (backend == "rocksdb" and not restore.has_snapshot):
         text = f"The operator has {shown}, which only ForSt restores: Flink fails with Unexpected state type."
         yield refuses("V3", text, _TO_V1, pair.old)
     elif not restore.has_snapshot:
