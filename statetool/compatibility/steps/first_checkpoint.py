@@ -28,6 +28,12 @@ from statetool.operations.advice.restore_settings import (
 )
 
 _INTERVAL: Final = "execution.checkpointing.interval"
+#: Interfaces of sources that trigger checkpoints themselves.
+_TRIGGERS: Final = (
+    "org.apache.flink.streaming.api.checkpoint.ExternallyInducedSource",
+    "org.apache.flink.api.connector.source.ExternallyInducedSourceReader",
+)
+_SHOWN: Final = 3
 #: Most bytes of a state handle on the JobManager.
 _MOST_BYTES: Final = 5 << 20
 
@@ -58,6 +64,17 @@ def _own_backend(restore: Restore) -> Iterator[Result]:
     if backend and restore.options.mode == "no_claim":
         text = f"The state backend {backend} must support NO_CLAIM (supportsNoClaimRestoreMode), otherwise the first checkpoint fails."
         yield note("G3", text, "Restore with claim mode CLAIM if it does not.")
+
+
+def _own_triggers(restore: Restore) -> Iterator[Result]:
+    """G2: a source that triggers checkpoints itself cannot be asked for the full snapshot that NO_CLAIM forces."""
+    classes = restore.job.classes
+    if classes is None or classes.new.source is None or restore.options.mode not in (None, "no_claim"):
+        return
+    source = classes.new.source
+    if names := sorted({n for t in _TRIGGERS for n in source.implementations(t) if not source.is_abstract(n)}):
+        text = f"{', '.join(names[:_SHOWN])} in the jar of the new job can trigger checkpoints. If the job reads from such a source and does not claim the snapshot (NO_CLAIM, the default), its first checkpoint fails."
+        yield is_unknown("G2", text, "Restore with claim mode CLAIM (--claim-mode claim).")
 
 
 def _directory(restore: Restore) -> Iterator[Result]:
@@ -123,5 +140,5 @@ STEP: Final = Step(
     title="First checkpoint",
     follows="StreamTask, MemCheckpointStreamFactory",
     irrelevant=is_always_relevant,
-    checks=(_change_log, _own_backend, _directory, _interval, _local_recovery, _batch, _restarts),
+    checks=(_change_log, _own_triggers, _own_backend, _directory, _interval, _local_recovery, _batch, _restarts),
 )
