@@ -27,8 +27,8 @@ from statetool.errors import FormatError, StatetoolError
 from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.keyed.ranges import KeyGroupRange, even_batches_of, offset_ranges
 from statetool.formats.metadata.handles import KeyGroupsHandle
-from statetool.formats.stream import Stream, begin, whole
-from statetool.formats.timers.raw_timers import is_versioned, read_raw_header
+from statetool.formats.stream import OpenStream, Stream, begin, whole
+from statetool.formats.timers.raw_timers import MARK_BYTES, is_versioned, read_raw_header
 
 if TYPE_CHECKING:
     from statetool.formats.keyed.entries import EntryBatch
@@ -76,8 +76,21 @@ class _Raw:
                 )
             except FormatError as error:
                 if not is_versioned(region):
+                    self._check_groups(f)
                     return None
                 raise error.at(file=self.stream.file, operator=self.read_context.operator) from None
+
+    def _check_groups(self, f: OpenStream) -> None:
+        """Refuse timers of some key groups beside other data."""
+        for r in self.ranges:
+            if is_versioned(f.read_at(r.offset, min(r.size_bytes, MARK_BYTES))):
+                text = "this key group has timers, and another one has other data in raw keyed state"
+                raise FormatError(text, hint="one of their offsets is damaged").at(
+                    file=self.stream.file,
+                    offset=self.stream.start + r.offset,
+                    operator=self.read_context.operator,
+                    key_group=r.number,
+                )
 
     def holds_own_state(self) -> bool:
         with self.stream.open() as f:

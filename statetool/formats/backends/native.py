@@ -22,7 +22,7 @@ from typing import Final
 
 import numpy as np
 
-from statetool.errors import StatetoolError
+from statetool.errors import FormatError, StatetoolError
 from statetool.formats.backends.column_families import family_name
 from statetool.formats.keyed.complete import complete_keys
 from statetool.formats.keyed.entries import EntryBatch, RebuiltBatch
@@ -185,9 +185,17 @@ def read_keys(
             yield from map(partial(_batch_of_slice, i, prefix, database.name), slices)
 
 
+def _prefix_of(key_group: int, prefix: int) -> bytes:
+    try:
+        return key_group.to_bytes(prefix, "big")
+    except OverflowError:
+        text = f"key group {key_group:,}, which the max parallelism of the operator does not allow"
+        raise FormatError(text) from None
+
+
 def key_prefixes(keys: Iterable[tuple[int, bytes]], prefix: int, *, timers: bool) -> Prefixes:
     """Return the prefixes of the entries of keys in a state. Timers start with their time: only their key groups are known."""
-    return Prefixes.of(group.to_bytes(prefix, "big") + (b"" if timers else key) for group, key in keys)
+    return Prefixes.of(_prefix_of(group, prefix) + (b"" if timers else key) for group, key in keys)
 
 
 def key_ranges(key_groups: Iterable[int], keys: Sequence[bytes] | None, prefix: int) -> Iterator[tuple[bytes, bytes]]:
@@ -195,7 +203,7 @@ def key_ranges(key_groups: Iterable[int], keys: Sequence[bytes] | None, prefix: 
     groups = sorted(set(key_groups))
     if keys is not None and len(keys) * len(groups) <= _MOST_LOOK_UPS:
         before = None
-        for low in sorted({group.to_bytes(prefix, "big") + key for group in groups for key in keys}):
+        for low in sorted({_prefix_of(group, prefix) + key for group in groups for key in keys}):
             if before is None or not low.startswith(before):
                 yield low, _end_of_prefix(low)
                 before = low
@@ -203,7 +211,7 @@ def key_ranges(key_groups: Iterable[int], keys: Sequence[bytes] | None, prefix: 
     start = 0
     for i, group in enumerate(groups):
         if i + 1 == len(groups) or groups[i + 1] != group + 1:
-            yield groups[start].to_bytes(prefix, "big"), (group + 1).to_bytes(prefix, "big")
+            yield _prefix_of(groups[start], prefix), _prefix_of(group + 1, prefix)
             start = i + 1
 
 

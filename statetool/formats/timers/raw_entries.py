@@ -46,10 +46,9 @@ def read_raw_timers(
         base = f.stream.start + group.offset
         try:
             services = parse_raw_timers(region, types, base=base, key=header.key, find=_edges)
-            if unknown := {t.state for t in services} - ids.keys():
-                raise FormatError(f"timers {', '.join(sorted(unknown))}, which other key groups do not have").at(
-                    offset=base
-                )
+            if odd := {t.state for t in services} ^ ids.keys():
+                text = f"timers {', '.join(sorted(odd))} are not in all key groups of the subtask"
+                raise FormatError(text).at(offset=base)
         except StatetoolError as error:
             raise error.at(file=f.stream.file, key_group=group.number) from None
         for timers in services:

@@ -37,6 +37,8 @@ T = TypeVar("T")
 DOMAINS: Final = ("event", "processing")
 TIMESTAMP_BYTES: Final = 8
 IDENTIFIER: Final = bytes.fromhex("f1cd859f")
+#: Bytes at the start of a key group by which :func:`is_versioned` knows timers.
+MARK_BYTES: Final = len(IDENTIFIER)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +83,7 @@ def read_raw_header(region: memoryview, types: TypeContext, *, base: int, key: S
 
 def is_versioned(region: memoryview) -> bool:
     """Return True if raw keyed state starts like timers do. Timers up to Flink 1.3 do not, nor does raw state of user operators."""
-    return bytes(region[:4]) == IDENTIFIER
+    return bytes(region[:MARK_BYTES]) == IDENTIFIER
 
 
 def parse_raw_timers(

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import random
+import struct
 from pathlib import Path
 
 import pytest
 
+from statetool.formats.metadata.handles import KeyGroupsHandle
+from statetool.formats.metadata.reader import parse_metadata
 from tests.support.checks.flip_check import CHECKED, SAVEPOINTS, Flipper, Small
 
 #: Kinds of files without checksums, in which Flink itself does not find a changed value or operator id.
@@ -23,3 +26,16 @@ def test_a_flipped_byte_is_found_or_harmless(savepoint: Small, tmp_path: Path) -
     outcomes = [flipper.flip(file, offset, draw.randrange(1, 256)) for file, offset in chosen]
     assert not [o for o in outcomes if o[1] == "refused" or (o[1] == "silent" and o[0] not in _UNCHECKED)]
     assert "found" in {outcome for _, outcome in outcomes}
+
+
+def test_flipped_offsets_of_raw_timers_are_found(tmp_path: Path) -> None:
+    """No checksum covers ``_metadata``: what the groups hold must tell that an offset moved."""
+    flipper = Flipper(Small("forst", timers=True), tmp_path)
+    metadata = tmp_path / "savepoint" / "_metadata"
+    (operator,) = parse_metadata(metadata.read_bytes()).operators
+    (handle,) = (s.raw_keyed for s in operator.subtasks)
+    assert isinstance(handle, KeyGroupsHandle)
+    at = metadata.read_bytes().index(struct.pack(f">{len(handle.offsets)}q", *handle.offsets))
+    draw = random.Random(5)
+    places = range(at, at + 8 * len(handle.offsets))
+    assert {flipper.flip(metadata, offset, draw.randrange(1, 256))[1] for offset in places} <= {"found", "harmless"}
