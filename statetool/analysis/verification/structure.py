@@ -24,6 +24,7 @@ from statetool.formats.metadata.handles import (
     StreamHandle,
     file_streams,
 )
+from statetool.formats.operator_id import operator_id_for_uid
 from statetool.formats.stream import Stream
 from statetool.io.listing import FoundFile
 from statetool.snapshot.operator import OperatorInventory
@@ -59,6 +60,11 @@ class StructureCheck:
         """Return the problems of the operator."""
         state = self.operator.state
         self.streams_only()
+        if state.uid and operator_id_for_uid(state.uid) != state.operator_id:
+            self._report(
+                "error",
+                f"operator id {state.operator_id} is not that of uid {state.uid!r}: Flink does not find the operator",
+            )
         indexes: set[int] = set()
         for subtask in state.subtasks:
             if subtask.index in indexes:

@@ -10,6 +10,7 @@ import pytest
 
 from statetool.formats.metadata.handles import KeyGroupsHandle
 from statetool.formats.metadata.reader import parse_metadata
+from statetool.formats.operator_id import operator_id_for_uid
 from tests.support.checks.flip_check import CHECKED, SAVEPOINTS, Flipper, Small
 
 #: Kinds of files without checksums, in which Flink itself does not find a changed value or operator id.
@@ -39,3 +40,11 @@ def test_flipped_offsets_of_raw_timers_are_found(tmp_path: Path) -> None:
     draw = random.Random(5)
     places = range(at, at + 8 * len(handle.offsets))
     assert {flipper.flip(metadata, offset, draw.randrange(1, 256))[1] for offset in places} <= {"found", "harmless"}
+
+
+def test_a_flipped_operator_id_is_found(tmp_path: Path) -> None:
+    """Its uid, which the metadata of Flink 2.1 and later holds, tells."""
+    flipper = Flipper(Small("heap"), tmp_path)
+    metadata = tmp_path / "savepoint" / "_metadata"
+    at = metadata.read_bytes().index(bytes.fromhex(operator_id_for_uid("op")))
+    assert {flipper.flip(metadata, at + i, 1 << i % 8)[1] for i in range(16)} == {"found"}
