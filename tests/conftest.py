@@ -244,6 +244,12 @@ def connector_cases(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def rule_cases(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Savepoints for rules of a restore, one folder per case (``tests/support/flink/rule_jobs.py``)."""
+    return unpack(HERE / "corpus" / "rules.tar.xz", tmp_path_factory.mktemp("rules")) / "rules"
+
+
+@pytest.fixture(scope="session")
 def connectors_by_maven() -> None:
     """Allow a test to run connectors whose jars Maven fetches (``--maven``)."""
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Final, Literal
 
 from statetool.entries.joined_headers import meta_bytes
-from statetool.errors import OptionError
+from statetool.errors import OptionError, UnsupportedError
 from statetool.formats.state_meta import KEY_VALUE, KEY_VALUE_V2, StateMetaInfo
 from statetool.java.declaring import flink_types as flink
 from statetool.migration.choices import Choices
@@ -25,7 +25,13 @@ _TYPES: Final[Mapping[str, int]] = {"v1": KEY_VALUE, "v2": KEY_VALUE_V2}
 
 
 def as_state_of(meta: StateMetaInfo, api: StateApi) -> StateMetaInfo:
-    """Return the description of a keyed state as one of the other API; states that are not of keys stay as they are."""
+    """Return the description of a keyed state as one of the other API; states that are not of keys stay as they are.
+
+    Raises
+    ------
+    UnsupportedError
+        It is an asynchronous map of Flink 2.0, which does not describe the keys of maps.
+    """
     backend_type = _TYPES[api]
     if meta.backend_type not in _TYPES.values() or meta.backend_type == backend_type or meta.namespace is None:
         return meta
@@ -36,6 +42,10 @@ def as_state_of(meta: StateMetaInfo, api: StateApi) -> StateMetaInfo:
     elif meta.kind == "list":
         serializers["VALUE_SERIALIZER"] = flink.list_of(value)
     elif meta.kind == "map":
+        if not keys:
+            raise UnsupportedError("an asynchronous map whose keys are not described, as Flink 2.0 writes it").at(
+                state=meta.name
+            )
         serializers["VALUE_SERIALIZER"] = flink.map_of(keys[0], value)
     return replace(meta, backend_type=backend_type, serializers=serializers)
 

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
 import statetool as st
-from statetool.api.write.bootstrap import OperatorState
-from statetool.connectors.sinks import WRITER_STATE
-from statetool.connectors.wire import write_versioned
-from tests.support.checks.restore_steps import found, snapshot_of, step
-from tests.support.connectors.committers import write_sink
-from tests.support.connectors.written import written_states
+from tests.support.checks.restore_steps import found, rules_of, snapshot_of, step
 from tests.support.corpora.archives import HERE, unpack
+from tests.support.failures.damage import Patient
 
 #: A writer of Kafka's sink whose transactions have an owner by its subtask.
 WRITER = rb"(\x00\x0aorders-out\x00{3}[\x00-\x01]\x00{3}\x02\x00{3})\x00"
@@ -97,13 +93,12 @@ def test_a_global_committer_waits_for_more(tmp_path: Path) -> None:
     assert not any(rule == "X9" for rule, _ in found(st.check(path, flink_version="2.3", parallelism=4)))
 
 
-def test_requests_that_a_writer_has_not_sent(tmp_path: Path) -> None:
-    """X15: state that Firehose's serializer wrote."""
-    state = next(
-        s for s in written_states() if s["connector"] == "firehose-sink" and s["role"] == "writer" and s["expected"]
-    )
-    path = write_sink(tmp_path / "s", WRITER_STATE, write_versioned(state["version"], state["data"]))
-    assert ("X15", "note") in found(st.check(str(path), flink_version="2.3"))
+def test_requests_that_a_writer_has_not_sent(rule_cases: Path) -> None:
+    """X15: a sink based on ``AsyncSinkBase``."""
+    check = st.check(str(rule_cases / "buffered"), flink_version="2.3")
+    assert ("X15", "note") in found(check)
+    assert "buffered requests of the snapshot first" in rules_of(check)["X15"]
+    assert "X15" not in rules_of(st.check(str(rule_cases / "first"), flink_version="2.3"))
 
 
 def test_splits_keep_their_end(connector_cases: Path, tmp_path: Path) -> None:
@@ -130,51 +125,30 @@ def test_another_source_in_the_list_of_a_hybrid_source(connector_cases: Path, tm
     assert ("C12", "not") in found(st.check(moved, first))
 
 
-def test_a_partition_that_no_reader_of_the_dynamic_source_has(
-    connector_cases: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """C17: the same fault is C16 for other sources."""
-    path = snapshot_of(connector_cases / "v2_3_0-kafka-source-inconsistent")
-    assert ("C16", "may_change") in found(st.check(path, path))
-    monkeypatch.setattr("statetool.connectors.layouts.kafka.KafkaSource.name", "dynamic-kafka-source")
-    assert ("C17", "loses") in found(st.check(path, path))
+def test_a_partition_that_no_reader_of_the_dynamic_source_has(rule_cases: Path, tmp_path: Path) -> None:
+    """C17: one of its readers has no splits. The same fault is C16 for other sources."""
+    path = rule_cases / "dynamic"
+    assert not {"C16", "C17"} & rules_of(st.check(str(path), str(path))).keys()
+    patient = Patient.of(path, tmp_path / "recovered")
+    patient.change_subtask("dynamic", 0, lambda s: replace(s, managed_operator=None))
+    check = st.check(str(patient.folder), str(path))
+    assert {k for k in found(check) if k[0] in ("C16", "C17")} == {("C17", "loses")}
+    assert "FLINK-40469" in rules_of(check)["C17"]
 
 
-def with_list(path: str, folder: Path, rows: OperatorState) -> str:
-    """Add an operator of two subtasks with a state to a copy of a savepoint."""
-    writer = st.SavepointWriter.from_existing(st.load(path))
-    return writer.with_operator("added", rows, parallelism=2).write(str(folder)).path
-
-
-def test_writers_whose_input_had_ended(connector_cases: Path, tmp_path: Path) -> None:
+def test_writers_whose_input_had_ended(rule_cases: Path) -> None:
     """F6: Flink 2.0.0 has the state; later releases do not read it."""
-    path = snapshot_of(connector_cases / "v1_20_5-kafka-sink")
-    ended, running = (
-        with_list(
-            path,
-            tmp_path / str(value),
-            st.bootstrap_list_state("end_of_input_state", pa.table({"value": [value, value]}), type="BOOLEAN"),
-        )
-        for value in (True, False)
-    )
-    assert ("F6", "later") in found(st.check(ended, ended))
+    ended, running, newer = (str(rule_cases / name) for name in ("drained", "running", "first"))
+    assert ("F6", "later") in found(st.check(ended, running))
     assert ("F6", "unknown") in found(st.check(ended, flink_version="2.0"))
-    assert step(st.check(ended, flink_version="2.3"), "finished").status == "proved"
-    assert not any(rule == "F6" for rule, _ in found(st.check(running, running)))
+    for check in (st.check(ended, flink_version="2.3"), st.check(ended, newer), st.check(running, running)):
+        assert "F6" not in rules_of(check)
 
 
-@pytest.mark.parametrize(
-    ("numbers", "verdict"), [([1, 1, 2, 3], ""), ([1, 1, 2, 2], "assumed"), ([1] * 4 + [2] * 4, "may_change")]
-)
-def test_union_state_that_grows_at_each_restore(corpus: Path, tmp_path: Path, numbers: list[int], verdict: str) -> None:
-    """P7: the elements of each subtask are those of all others, once or several times."""
-    rows = st.bootstrap_union_state(
-        "all",
-        pa.table({"value": numbers, "subtask": [i % 2 for i in range(len(numbers))]}),
-        type="INT",
-        subtask="subtask",
-    )
-    path = with_list(snapshot_of(corpus / "v2_3_0-hashmap-canonical"), tmp_path / "s", rows)
+@pytest.mark.parametrize(("name", "verdict"), [("first", ""), ("second", "assumed"), ("third", "may_change")])
+def test_union_state_that_grows_at_each_restore(rule_cases: Path, name: str, verdict: str) -> None:
+    """P7: a job of parallelism 2, restored from its savepoint ``first`` and then from ``second``."""
+    path = str(rule_cases / name)
     lists = step(st.check(path, path), "operator_state")
     kinds = {"assumed" for a in lists.assumptions if a.rule == "P7"} | {
         f.kind for f in lists.findings if f.rule == "P7"

@@ -14,9 +14,7 @@ import statetool as st
 from statetool.api.load import inventory_of
 from statetool.compatibility.classes.trial import NewClasses
 from statetool.compatibility.rules.serializers import resolve
-from statetool.compatibility.states import Backend, Job, verdict_of
-from statetool.compatibility.steps.keyed_state import _in_forst
-from statetool.compatibility.verdicts import Level, Resolution
+from statetool.compatibility.verdicts import Level
 from statetool.formats.metadata.handles import ByteStreamHandle, KeyGroupsHandle
 from statetool.formats.metadata.model import MasterState
 from statetool.java.classes.jar_classes import JarClasses
@@ -32,7 +30,7 @@ from statetool.serializers.typeutils.user import UserTypeSerializer
 from statetool.types.declared import TypeContext
 from tests.support.checks.restore_steps import found, job_graph, rules_of, snapshot_of, step
 from tests.support.connectors.lake_cases import PACKED
-from tests.support.corpora.archives import HERE, unpack
+from tests.support.corpora.archives import unpack
 from tests.support.failures.damage import Patient
 from tests.support.flink import job_pairs, pairs
 from tests.support.snapshots.trees import replace_file
@@ -237,21 +235,18 @@ def test_sinks_of_other_releases_and_guarantees(connector_cases: Path, tmp_path:
     assert ("E4", "loses") in found(st.check(new, str(tmp_path / "writer")))
 
 
-def test_values_of_asynchronous_state_are_not_migrated(tmp_path: Path) -> None:
-    """V2."""
-    jobs = unpack(HERE / "corpus" / "jobs.tar.xz", tmp_path)
-    path = snapshot_of(jobs / "v2_3_0-keys-async-forst")
-    old = next(o for o in inventory_of(path).operators.values() if o.keyed_states)
-    metas = {m.kind: m for _, m in old.keyed_states.values()}
-    migrated = verdict_of("state", Resolution.because(Level.AFTER_MIGRATION, "The class got a field.", None))
-
-    def verdict(kind: str, backend: Backend, *releases: str) -> str:
-        return _in_forst(migrated, metas[kind], Job(backend=backend, releases=releases)).verdict
-
-    assert [verdict("map", "forst", release) for release in ("2.0", "2.3")] == ["not", "not"]
-    assert [verdict("value", "forst", release) for release in ("2.0", "2.3")] == ["not", "after_migration"]
-    assert verdict("value", "forst", "2.1", "2.2") == "unknown"
-    assert verdict("map", "rocksdb", "2.3") == "after_migration"
+def test_values_of_asynchronous_state_are_not_migrated(rule_cases: Path) -> None:
+    """V2: ForSt of Flink 2.0.2, 2.1.3, 2.2.1 and 2.3.0 refuses each kind of state whose POJO got a field."""
+    old, new = (str(rule_cases / f"grown-{side}") for side in ("old", "new"))
+    for release in (None, "2.3", "2.1"):
+        check = st.check(old, new, flink_version=release)
+        states = {s.name: s for o in check.operators for s in o.states if s.name == "grown"}
+        verdicts = {str(o.uid): s.verdict for o in check.operators for s in o.states if s.name == "grown"}
+        assert verdicts == dict.fromkeys(("value", "list", "map"), "not")
+        assert "migrate" in states["grown"].remedy
+    assert st.check(new, new).verdict == "fully"
+    kept = st.check(old, new, backend="rocksdb")
+    assert {s.verdict for o in kept.operators for s in o.states if s.name == "grown"} == {"after_migration"}
 
 
 def test_connectors_of_a_job_without_keyed_state_or_splits(connector_cases: Path, tmp_path: Path) -> None:
@@ -408,7 +403,7 @@ def test_parts_of_a_serializer_of_the_job(tmp_path: Path) -> None:
 
 
 def test_synchronous_state_that_becomes_asynchronous(corpus: Path, tmp_path: Path) -> None:
-    """V5, V6."""
+    """V5, V6: the operators have states with a time to live."""
     old, new = snapshot_of(corpus / "v2_3_0-rocksdb-native"), str(tmp_path / "new")
     st.convert(old, new, format="native", backend="forst", state_api="v2")
     check = st.check(old, new)

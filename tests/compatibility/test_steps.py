@@ -19,13 +19,13 @@ from statetool.cli.main import cli
 from statetool.compatibility import steps
 from statetool.compatibility.restore import Restore
 from statetool.compatibility.rule_table import restore_rules
-from statetool.compatibility.steps import coordinators, patterns, windows
+from statetool.compatibility.steps import patterns, windows
 from statetool.compatibility.steps.files import _is_in
 from statetool.compatibility.steps.order import STEPS
 from statetool.compatibility.steps.windows import OpenWindows, changed_bounds
 from statetool.errors import OptionError
 from statetool.formats.metadata.properties import CheckpointProperties
-from tests.support.checks.restore_steps import found, job_graph, snapshot_of, step
+from tests.support.checks.restore_steps import found, job_graph, rules_of, snapshot_of, step
 from tests.support.corpora.archives import HERE, unpack
 
 
@@ -95,7 +95,9 @@ def test_timers_in_a_database_are_not_read_by_asynchronous_operators(corpus: Pat
     assert ("T1", "loses") in found(on_heap)
     canonical = snapshot_of(corpus / "v2_3_0-rocksdb-canonical")
     restored = st.check(canonical, flink_version="2.3", backend="forst", config=tmp_path / "config.yaml")
-    assert {kind for rule, kind in found(restored) if rule == "V1"} == {"unknown"}
+    assert "V1" not in rules_of(restored)
+    heap = snapshot_of(corpus / "v2_3_0-hashmap-native")
+    assert ("V1", "not") in found(st.check(heap, flink_version="2.3", backend="forst", config=tmp_path / "config.yaml"))
     # Operators without keyed state have no files that another backend may have written.
     v4 = [a for a in step(check, "keyed_state").assumptions if a.rule == "V4"]
     operators = inventory_of(st.load(old)).operators.values()
@@ -200,8 +202,10 @@ def test_transactions_of_a_committer_that_is_gone(connector_cases: Path) -> None
 
 
 def test_change_logs_and_claim_modes(corpus: Path, tmp_path: Path) -> None:
-    """G1: unknown without the claim mode, ``later`` with NO_CLAIM, and fine with CLAIM, which consumes the snapshot (G4)."""
-    path = snapshot_of(corpus / "v2_3_0-changelog-rocksdb")
+    """G1: unknown without the claim mode, ``later`` with NO_CLAIM, and fine with CLAIM, which consumes the snapshot (G4). M12."""
+    path, without = (snapshot_of(corpus / f"v2_3_0-{name}") for name in ("changelog-rocksdb", "rocksdb-incremental"))
+    assert ("M12", "note") in found(st.check(path, path))
+    assert ("M12", "note") not in found(st.check(without, without))
     config = tmp_path / "config.yaml"
     config.write_text("state.changelog.enabled: true\nexecution.checkpointing.dir: s3://b/c\n")
     assert ("G1", "unknown") in found(st.check(path, path))
@@ -221,9 +225,12 @@ def test_last_state_refuses_operators_without_state(restores: Path) -> None:
     assert ("O3", "not") in found(check)
 
 
-def test_operators_are_mapped_and_forst_is_a_target(restores: Path) -> None:
-    """O6, V1."""
+def test_operators_are_mapped_and_forst_is_a_target(restores: Path, public_jar: Path) -> None:
+    """O6, V1: of a release that is not known, V1 is unknown."""
     old = str(restores / "partly-finished")
+    jar = str(public_jar)
+    kinds = {k for rule, k in found(st.check(old, other_jars=[jar], backend="forst")) if rule == "V1"}
+    assert kinds == {"unknown"}
     check = st.check(old, str(restores / "one-more-chained-operator"), map_uids={"plus": "more"}, backend="forst")
     assert ("V1", "not") in found(check)
     assert next(o for o in check.operators if o.uid == "plus").verdict == "fully"
@@ -500,15 +507,32 @@ def test_the_plans_tell_which_rows_are_kept(
     assert rule not in {x.rule for x in st.check(a, b).assumptions}
 
 
-def test_asynchronous_state_is_of_forst_only(jobs_of_more_kinds: Path, corpus: Path) -> None:
-    """V3."""
-    path = snapshot_of(jobs_of_more_kinds / "v2_3_0-keys-async-forst")
+def test_asynchronous_state_is_of_forst_only(rule_cases: Path, tmp_path: Path) -> None:
+    """V3: of ForSt's synchronous operators, Flink 2.0 refuses it, and later releases refuse it if it has a time to live."""
+    path, new = str(rule_cases / "asynchronous"), str(tmp_path / "new")
     kinds = {
         backend: found(st.check(path, flink_version="2.3", backend=backend)) for backend in ("heap", "rocksdb", "forst")
     }
     assert ("V3", "not") in kinds["heap"]
     assert ("V3", "not") in kinds["rocksdb"]
     assert not {k for k in kinds["forst"] if k[0] == "V3"}
+    st.convert(path, new, format="native", backend="forst", state_api="v1")
+    check = st.check(path, new, backend="forst")
+    assert ("V3", "not") in found(check)
+    assert "has a time to live: kept value, kept list, kept map." in rules_of(check)["V3"]
+    # B has files of RocksDB or of ForSt.
+    assert ("V3", "unknown") in found(st.check(path, new))
+    operators = (o for o in inventory_of(path).operators.values() if o.listed_keyed)
+    living = {str(o.label): [n for n in o.listed_keyed if n.startswith("kept ")] for o in operators}
+    st.drop(path, str(tmp_path / "mortal"), states=living)
+    canonical = str(tmp_path / "mortal")
+    assert ("V3", "not") in found(st.check(canonical, new, backend="forst"))
+    old, new = str(tmp_path / "v2"), str(tmp_path / "v1")
+    st.convert(canonical, old, format="native", backend="forst")
+    st.convert(canonical, new, format="native", backend="forst", state_api="v1")
+    for release, kind in (("2.3", set()), ("2.1", set()), ("2.0", {"not"})):
+        restored = found(st.check(old, new, backend="forst", flink_version=release))
+        assert {k for rule, k in restored if rule == "V3"} == kind
 
 
 def test_asynchronous_state_becomes_state_of_the_other_backends(jobs_of_more_kinds: Path, tmp_path: Path) -> None:
@@ -518,7 +542,7 @@ def test_asynchronous_state_becomes_state_of_the_other_backends(jobs_of_more_kin
     check = st.check(path, flink_version="2.3", backend="heap")
     assert "statetool convert A NEW --state-api v1" in check.operators[0].remedy
     st.convert(path, str(tmp_path / "v1"), state_api="v1")
-    assert ("V3", "not") in found(st.check(path, str(tmp_path / "v1"), backend="forst"))
+    assert st.check(path, str(tmp_path / "v1"), backend="forst").verdict == "fully"
     assert ("V3", "not") in found(st.check(path, str(tmp_path / "v1"), backend="heap"))
     assert ("V3", "not") not in found(st.check(str(tmp_path / "v1"), flink_version="2.3", backend="heap"))
     st.migrate(path, str(tmp_path / "migrated"), to=str(tmp_path / "v1"))
@@ -560,14 +584,13 @@ def test_a_text_in_a_jar_does_not_prove_the_name_of_a_pattern(
     assert [a.rule for a in step(st.check(path, path), "patterns").assumptions] == ["W7", "W8"]
 
 
-def test_coordinators_that_are_not_of_sources_are_assumed(
-    connector_cases: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """C18: their formats are those of other libraries. The format of source coordinators has a version (C4)."""
-    source = snapshot_of(connector_cases / "v1_20_5-kafka-source")
+def test_coordinators_that_are_not_of_sources_are_assumed(connector_cases: Path, rule_cases: Path) -> None:
+    """C18: their formats are those of other libraries, here of a sink that collects results. The format of source coordinators has a version (C4)."""
+    source, path = snapshot_of(connector_cases / "v1_20_5-kafka-source"), str(rule_cases / "first")
     assert step(st.check(source, source), "coordinators").status == "proved"
-    monkeypatch.setattr(coordinators, "READER_STATE", "none")
-    assert [a.rule for a in step(st.check(source, source), "coordinators").assumptions] == ["C18"]
+    (assumed,) = step(st.check(path, path), "coordinators").assumptions
+    assert assumed.rule == "C18"
+    assert "Data stream collect sink" in assumed.text
 
 
 def test_configuration_that_fails_later(corpus: Path, tmp_path: Path) -> None:
@@ -642,7 +665,7 @@ def test_a_directory_may_have_a_random_name_above_it() -> None:
 
 
 def test_a_compiled_plan_needs_the_nodes_of_its_release(sql_corpus: Path, tmp_path: Path) -> None:
-    """Q4: Flink 1.20 has no table-source-scan of version 2."""
+    """Q4: Flink 1.20 has no table-source-scan of version 2. Q3 is assumed of each plan."""
     plans = unpack(HERE / "corpus" / "sql-plans.tar.xz", tmp_path)
     path = snapshot_of(sql_corpus / "sql_interval_join")
     new = st.load(path, columns_from_plan=str(next(plans.rglob("sql_interval_join.json"))))
@@ -650,7 +673,9 @@ def test_a_compiled_plan_needs_the_nodes_of_its_release(sql_corpus: Path, tmp_pa
     texts = [f.text for f in step(check, "plans").findings if (f.rule, f.kind) == ("Q4", "not")]
     assert len(texts) == 1
     assert "table-source-scan_2" in texts[0]
-    assert step(st.check(path, new, flink_version="2.3"), "plans").status == "assumed"
+    readable = step(st.check(path, new, flink_version="2.3"), "plans")
+    assert readable.status == "assumed"
+    assert [a.rule for a in readable.assumptions] == ["Q3"]
 
 
 _ID: Final = re.compile(r'"([A-Z]\d{1,2})"|"""((?:[A-Z]\d+(?:, | to | and )?)+)')

@@ -8,7 +8,6 @@ import pytest
 
 import statetool as st
 from tests.support.compile import compile_java
-from tests.support.corpora.archives import HERE, unpack
 
 _INTERFACE = "package org.apache.flink.core.io;\npublic interface SimpleVersionedSerializer<E> {}\n"
 _SERIALIZER = """
@@ -31,12 +30,13 @@ def jar(folder: Path, version: int = 1, charset: str = "UTF_8", unused: int = 0,
     return str(compile_java([source, folder / "org" / "SimpleVersionedSerializer.java"], folder / "classes"))
 
 
-@pytest.fixture(scope="module")
-def snapshot(tmp_path_factory: pytest.TempPathFactory) -> str:
-    folder = unpack(HERE / "corpus" / "connectors.tar.xz", tmp_path_factory.mktemp("connectors"))
-    return str(folder / "v1_20_5-cep" / "snapshot")  # Its source is none that statetool knows.
+@pytest.fixture
+def snapshot(connector_cases: Path, rule_cases: Path, rule: str) -> str:
+    """A snapshot with a source (C19), or with a sink (X18), of the job's own code."""
+    return str(connector_cases / "v1_20_5-cep" / "snapshot" if rule == "C19" else rule_cases / "first")
 
 
+@pytest.mark.parametrize(("rule", "places"), [("C19", 1), ("X18", 2)])
 @pytest.mark.parametrize(
     ("change", "kind"),
     [
@@ -48,16 +48,18 @@ def snapshot(tmp_path_factory: pytest.TempPathFactory) -> str:
     ],
 )
 def test_serializers_of_the_job_are_compared(
-    snapshot: str, tmp_path: Path, change: dict[str, int | str | bool], kind: str
+    snapshot: str, tmp_path: Path, rule: str, places: int, change: dict[str, int | str | bool], kind: str
 ) -> None:
+    """C19, X18: the source of a job; the writer and the committer of its sink."""
     jars, others = [jar(tmp_path / "a")], [jar(tmp_path / "b", **change)]  # type: ignore[arg-type]
     check = st.check(snapshot, jars=jars, other_jars=others)
-    found = [f for s in check.steps for f in s.findings if f.rule == "C19"]
-    assert [f.kind for f in found] == ([kind] if kind else [])
+    found = [f for s in check.steps for f in s.findings if f.rule == rule]
+    assert [f.kind for f in found] == ([kind] * places if kind else [])
     assert all("acme.SplitSerializer" in f.text for f in found)
-    assert not [a for a in check.assumptions if a.rule == "C19"]
+    assert not [a for a in check.assumptions if a.rule == rule]
 
 
-def test_without_the_old_jar_they_are_assumed(snapshot: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("rule", "places"), [("C19", 1), ("X18", 2)])
+def test_without_the_old_jar_they_are_assumed(snapshot: str, tmp_path: Path, rule: str, places: int) -> None:
     check = st.check(snapshot, other_jars=[jar(tmp_path / "b")])
-    assert [a.option for a in check.assumptions if a.rule == "C19"] == ["the jar of the old job (--jar-a)"]
+    assert [a.option for a in check.assumptions if a.rule == rule] == ["the jar of the old job (--jar-a)"] * places

@@ -11,13 +11,16 @@ import pyarrow as pa
 import pytest
 
 import statetool
+from statetool.errors import UnsupportedError
 from statetool.formats.metadata.handles import IncrementalHandle
 from statetool.formats.operator_id import operator_id_for_uid
 from statetool.formats.rocksdb import database_writer, table_writer
+from statetool.migration.state_api import StateApi
 from tests.support.corpora.kryo_classes import CLASSES
 from tests.support.flink import forms, judge, windows
 from tests.support.flink.corpus_cases import expected_of, metadata_of, own_case, some_of
 from tests.support.flink.machine import FlinkMachine, FlinkRefusedError
+from tests.support.flink.versions import release_of
 
 pytestmark = pytest.mark.full
 
@@ -190,20 +193,99 @@ def test_forst_restores_state_of_both_apis(zoo_flink: FlinkMachine, tmp_path: Pa
         snapshot = found.checkpoint
 
 
-@pytest.mark.since(2, 1)
+#: First words of ForSt about state of the other API: those of Flink 2.0, and those of later releases about a time to live.
+_CAST: Final = "RegisteredKeyValueStateBackendMetaInfo cannot be cast"
+_TTL: Final = (
+    "StateMigrationException: The new state serializer .* must not be incompatible with the old state serializer"
+)
+
+
+@pytest.mark.since(2, 0)
 @pytest.mark.parametrize("api", ["sync", "async"])
 def test_forst_restores_state_converted_to_the_other_api(
     zoo_flink: FlinkMachine, tmp_path: Path, api: forms.Api
 ) -> None:
+    """V3, V6: the state has a time to live."""
     base, expected = forms.make_base(zoo_flink, tmp_path / "base", api)
     other: forms.Api = "sync" if api == "async" else "async"
-    target = tmp_path / "forst"
-    statetool.convert(
-        str(base), str(target), format="native", backend="forst", state_api="v1" if other == "sync" else "v2"
-    )
+    target, is_first = tmp_path / "forst", release_of(zoo_flink.version) == (2, 0)
+
+    def convert() -> None:
+        state_api: StateApi = "v1" if other == "sync" else "v2"
+        statetool.convert(str(base), str(target), format="native", backend="forst", state_api=state_api)
+
+    if is_first and api == "async":
+        with pytest.raises(UnsupportedError, match="map whose keys are not described"):
+            convert()
+        return
+    convert()
     assert forms.restore(zoo_flink, target, expected, other, backend="forst").differences == []
-    with pytest.raises(FlinkRefusedError):
+    with pytest.raises(FlinkRefusedError, match=_CAST if is_first else _TTL):
         forms.restore(zoo_flink, target, expected, api, backend="forst")
+
+
+@pytest.mark.since(2, 0)
+@pytest.mark.parametrize("api", ["sync", "async"])
+def test_forst_restores_state_of_the_other_api_without_time_to_live(
+    zoo_flink: FlinkMachine, tmp_path: Path, api: forms.Api
+) -> None:
+    """V3, V6: from Flink 2.1 on, with all values and timers, and it goes on from its checkpoints."""
+    base, whole = forms.make_base(zoo_flink, tmp_path / "base", api)
+    is_first = release_of(zoo_flink.version) == (2, 0)
+    # Flink 2.0 does not describe the keys of asynchronous maps.
+    expected, left_out = forms.without(whole, forms.LIVING, *(["map"] if is_first else []))
+    other: forms.Api = "sync" if api == "async" else "async"
+    target = tmp_path / "forst"
+    statetool.drop(str(base), str(tmp_path / "dropped"), states=left_out)
+    statetool.convert(str(tmp_path / "dropped"), str(target), format="native", backend="forst")
+    if is_first:
+        with pytest.raises(FlinkRefusedError, match=_CAST):
+            forms.restore(zoo_flink, target, expected, other, backend="forst")
+        return
+    snapshot = target
+    for parallelism in (2, 3):
+        found = forms.restore(zoo_flink, snapshot, expected, other, backend="forst", parallelism=parallelism)
+        assert found.differences == []
+        snapshot = found.checkpoint
+
+
+@pytest.mark.since(2, 0)
+def test_forst_does_not_migrate_values_of_asynchronous_state(zoo_flink: FlinkMachine, tmp_path: Path) -> None:
+    """V2: a POJO gets a field."""
+    savepoint = forms.write_grown(zoo_flink.version, tmp_path, "old")
+    for kind in forms.GROWN:
+        with pytest.raises(FlinkRefusedError, match="UnsupportedOperationException: State migration not support yet"):
+            zoo_flink.call(
+                "class", **{"class": "GrownJob"}, kinds=[kind], backend="forst", snapshot=str(savepoint)
+            )  # fmt: skip
+
+
+@pytest.mark.since(2, 0)
+def test_forst_restores_canonical_savepoints_if_its_timers_are_on_the_heap(
+    zoo_flink: FlinkMachine, tmp_path: Path
+) -> None:
+    """V1, and V6: canonical savepoints have no state of the other API for it."""
+    base, whole = forms.make_base(zoo_flink, tmp_path / "base", "sync")
+    expected, living = forms.without(whole, forms.LIVING)
+    statetool.drop(str(base), str(tmp_path / "dropped"), states=living)
+    canonical, heap = tmp_path / "canonical", tmp_path / "heap"
+    statetool.convert(str(tmp_path / "dropped"), str(canonical))
+    statetool.convert(str(tmp_path / "dropped"), str(heap), format="native", backend="heap")
+    on_heap = {"state.backend.forst.timer-service.factory": "HEAP"}
+    for path in (canonical, heap):
+        with pytest.raises(FlinkRefusedError, match="Not support restoring yet for ForStStateBackend"):
+            forms.restore(zoo_flink, path, expected, "sync", backend="forst")
+    with pytest.raises(FlinkRefusedError, match=r"ArrayIndexOutOfBoundsException|EOFException"):
+        forms.restore(zoo_flink, heap, expected, "sync", backend="forst", config=on_heap)
+    with pytest.raises(FlinkRefusedError, match=_CAST):
+        forms.restore(zoo_flink, canonical, expected, "async", backend="forst", config=on_heap)
+    snapshot = canonical
+    for parallelism in (2, 3):
+        found = forms.restore(
+            zoo_flink, snapshot, expected, "sync", backend="forst", parallelism=parallelism, config=on_heap
+        )
+        assert found.differences == []
+        snapshot = found.checkpoint
 
 
 @pytest.mark.parametrize("ingest", [False, True])

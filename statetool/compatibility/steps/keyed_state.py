@@ -7,7 +7,7 @@ Follows ``StreamTaskStateInitializerImpl``, ``HeapRestoreOperation``, ``RocksDBF
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Final
 
@@ -20,7 +20,7 @@ from statetool.compatibility.declared_states import (
     check_times_to_live,
 )
 from statetool.compatibility.declared_types import resolve_information
-from statetool.compatibility.releases import may_be_of_2, shown_releases
+from statetool.compatibility.releases import may_be_of_2
 from statetool.compatibility.restore import Pair, Restore, hidden_values
 from statetool.compatibility.running.results import NOT_RUN
 from statetool.compatibility.states import (
@@ -69,6 +69,7 @@ from statetool.operations.advice.restore_settings import FORST_TIMERS, keeps_tim
 from statetool.serializers.core.base import all_parts
 from statetool.serializers.core.opaque import OpaqueSerializer
 from statetool.serializers.kryo.serializer import KryoSerializer
+from statetool.serializers.runtime import TtlSerializer, unwrap
 from statetool.serializers.typeutils.pojo import PojoSerializer
 from statetool.snapshot.metadata_tables import operator_row
 from statetool.snapshot.operator import OperatorInventory
@@ -98,6 +99,8 @@ _CHECKSUM_OF_FLINK_2: Final = "kXXH3"
 #: Options with which a job serializes POJOs otherwise than by default.
 _FORCED: Final = {"pipeline.force-kryo": "Kryo", "pipeline.force-avro": "Avro"}
 _JVM_OPTIONS: Final = "env.java.opts.all"
+#: The first release of ForSt.
+_FIRST_FORST: Final = "2.0"
 #: The assumption of a check without a snapshot of the new job.
 SAME_STATES: Final = Assumption(
     rule="O1",
@@ -132,12 +135,13 @@ def keyed_results(
         of_key, of_states = hidden_values(old, new, job) if hidden is None else hidden
         yield Found(rule="K9", resolution=ran_key.apply(of_key), operator=old)
         states = None if new is None or _is_keyed_no_more(old, new) else new.keyed_states
+        after = {**old.keyed_states, **(states or {})}
         for verdict in keyed_verdicts(old.keyed_states, states, job, of_states, ran, old.label):
             yield StateFound(
                 rule="K4",
                 operator=old,
                 scope="keyed",
-                verdict=_in_forst(verdict, old.keyed_states[verdict.name][1], job),
+                verdict=_in_forst(verdict, after[verdict.name][1], job),
             )
     except UNREAD as error:
         yield Found(
@@ -183,23 +187,19 @@ def _migrated(restore: Restore, pair: Pair, results: list[Result]) -> Iterator[R
 
 
 def _in_forst(verdict: StateVerdict, meta: StateMetaInfo, job: Job) -> StateVerdict:
-    """V2: ForSt does not migrate values of asynchronous state, in 2.0 and 2.1 of no kind, later none of maps."""
+    """V2: ForSt of Flink 2.0 to 2.3 migrates no values of asynchronous state (``ForStKeyedStateBackend.updateRestoredStateMetaInfo``)."""
     if job.backend != "forst" or verdict.verdict != "after_migration" or meta.backend_type != KEY_VALUE_V2:
         return verdict
-    refusing = [r for r in job.releases if r in ("2.0", "2.1")]
-    if not refusing and meta.kind != "map":
-        return verdict
     causes = [c for c in verdict.causes if c.level == Level.AFTER_MIGRATION]
-    if meta.kind != "map" and len(refusing) < len(job.releases):
-        text = f"ForSt of Flink 2.0 and 2.1 does not migrate the values of asynchronous state, and the job may be of Flink {shown_releases(job.releases)}."
-        unknown = Resolution.because(Level.UNKNOWN, text, "Name the release with --flink.")
-        whole = combine([Resolution(Level.AFTER_MIGRATION, tuple(causes), verdict.warnings), unknown])
-        return verdict_of(verdict.name, whole)
-    resolution = Resolution(Level.AFTER_MIGRATION, tuple(causes), verdict.warnings).as_refused(
-        migration_remedy("Write a copy of the snapshot in which the values have the new type."),
-        "ForSt does not migrate the values of asynchronous state.",
+    migrated = Resolution(Level.AFTER_MIGRATION, tuple(causes), verdict.warnings)
+    text = "ForSt does not migrate the values of asynchronous state: State migration not support yet."
+    remedy = migration_remedy("Write a copy of the snapshot in which the values have the new type.")
+    if job.releases:
+        return verdict_of(verdict.name, migrated.as_refused(remedy, text))
+    unknown = Resolution.because(
+        Level.UNKNOWN, text.replace("ForSt", "ForSt of Flink 2.0 to 2.3", 1), "Name the release with --flink."
     )
-    return verdict_of(verdict.name, resolution)
+    return verdict_of(verdict.name, combine([migrated, unknown]))
 
 
 def _is_keyed_no_more(old: OperatorInventory, new: OperatorInventory) -> bool:
@@ -261,43 +261,74 @@ def _key_selectors(restore: Restore) -> Iterator[Result]:
 
 
 def _forst(restore: Restore, pair: Pair) -> Iterator[Result]:
-    """V1, V4: ForSt restores only the files of its own checkpoints and native savepoints (FLINK-39949)."""
+    """V1, V4: by default, ForSt restores only the files of its own checkpoints and native savepoints (FLINK-39949)."""
     old, config = pair.old, restore.options.config
-    forms = [*stored_forms(old)] if restore.job.backend == "forst" else []
-    if any(not stored.database for stored in forms):
-        if config is not None and keeps_timers_on_heap(config, FORST_TIMERS):
-            text = "ForSt does not restore canonical savepoints or snapshots of the heap backend by default. With timers on the heap it has a restore of them, which statetool has not tried."
-            yield is_unknown("V1", text, _TO_FORST, old)
-        else:
-            text = "ForSt does not restore canonical savepoints or snapshots of the heap backend: Not support restoring yet for ForStStateBackend."
-            yield refuses("V1", text, _TO_FORST, old)
-    elif forms:
+    layouts = _layouts(old) if restore.job.backend == "forst" else set()
+    others = layouts - {"database"}
+    if layouts == {"database"}:
         yield Assumption(
             rule="V4",
             text=f"the files of {old.label.display} were written by ForSt, or by statetool for it, not by RocksDB",
             option="the configuration of the job that wrote the snapshot",
         )
+    elif others and (config is None or not keeps_timers_on_heap(config, FORST_TIMERS)):
+        text = "ForSt of Flink 2.0 to 2.3 does not restore canonical savepoints or snapshots of the heap backend: Not support restoring yet for ForStStateBackend."
+        yield (refuses if restore.releases else is_unknown)("V1", text, _TO_FORST, old)
+    elif "heap" in others:
+        text = "With its timers on the heap, ForSt of Flink 2.0 to 2.3 takes the state of the heap backend for that of a canonical savepoint, and fails."
+        yield (refuses if restore.releases else is_unknown)("V1", text, _TO_FORST, old)
+    elif others and not restore.releases:
+        text = "the release of the new job is Flink 2.0 to 2.3, whose ForSt restores canonical savepoints if its timers are on the heap"
+        yield Assumption(rule="V1", text=text, option="--flink")
 
 
 def _asynchronous(restore: Restore, pair: Pair) -> Iterator[Result]:
     """V3: asynchronous state (``KEY_VALUE_V2``) is state of ForSt; heap and RocksDB refuse it (``HeapMetaInfoRestoreOperation``)."""
-    names = [n for n, (_, m) in pair.old.listed_keyed.items() if m.backend_type == KEY_VALUE_V2]
+    states = {n: m for n, (_, m) in pair.old.listed_keyed.items() if m.backend_type == KEY_VALUE_V2}
     after = {} if pair.new is None else pair.new.listed_keyed
+    synchronous = {n: m for n, m in states.items() if n in after and after[n][1].backend_type != KEY_VALUE_V2}
     backend = restore.job.backend
-    is_synchronous = any(n in after and after[n][1].backend_type != KEY_VALUE_V2 for n in names)
-    if not names or (backend == "forst" and not is_synchronous):
+    if not states or (backend == "forst" and not synchronous):
         return
-    shown = f"{several(len(names), 'state')} of asynchronous state ({', '.join(names[:5])}{', ...' if len(names) > 5 else ''})"
+    text = f"The operator has {_listed(states)} of asynchronous state"
     if backend == "forst":
-        text = f"The operator has {shown}, and the new job uses it synchronously: ForSt takes it for state of another kind and refuses it."
+        text = f"{text}, and the new job uses {_listed(synchronous)} synchronously."
         remedy = Remedy("Write it as synchronous state.", (*_TO_FORST.command, "--state-api", "v1"))
-        yield refuses("V3", text, remedy, pair.old)
-    elif is_synchronous or backend == "heap" or (backend == "rocksdb" and not restore.has_snapshot):
-        text = f"The operator has {shown}, which only ForSt restores: Flink fails with Unexpected state type."
+        yield from _other_api(restore, "V3", text, synchronous, remedy, pair.old)
+    elif restore.job.may_be_forst and synchronous:
+        text = f"{text}, the new job uses it synchronously, and its backend is RocksDB, which refuses it, or ForSt."
+        yield is_unknown("V3", text, NAME_BACKEND, pair.old)
+    elif synchronous or backend == "heap" or (backend == "rocksdb" and not restore.has_snapshot):
+        text = f"{text}, which only ForSt restores: Flink fails with Unexpected state type."
         yield refuses("V3", text, _TO_V1, pair.old)
     elif not restore.has_snapshot:
-        text = f"The operator has {shown}, which only ForSt restores, and the backend of the new job is not known to be ForSt."
+        text = f"{text}, which only ForSt restores, and the backend of the new job is not known to be ForSt."
         yield is_unknown("V3", text, Remedy("Name the backend with --backend.", is_final=True), pair.old)
+
+
+def _listed(names: Iterable[str]) -> str:
+    names = list(names)
+    return f"{several(len(names), 'state')} ({', '.join(names[:5])}{', ...' if len(names) > 5 else ''})"
+
+
+def _other_api(
+    restore: Restore, rule: str, text: str, states: Mapping[str, StateMetaInfo], remedy: Remedy, old: OperatorInventory
+) -> Iterator[Result]:
+    """Yield whether ForSt restores states of the other API: 2.0 casts their descriptions, later releases compare their serializers (``ForStKeyedStateBackend.tryRegisterKvStateInformation``)."""
+    releases = restore.releases
+    living = [n for n, m in states.items() if any(isinstance(unwrap(p), TtlSerializer) for p in (m.value, *m.parts))]
+    if any(not stored.database for stored in stored_forms(old)):
+        text = f"{text} From canonical savepoints, ForSt restores no state of the other API."
+        yield refuses(rule, text, remedy, old)
+    elif set(releases) == {_FIRST_FORST}:
+        text = f"{text} ForSt of Flink {_FIRST_FORST} refuses state of the other API."
+        yield refuses(rule, text, remedy, old)
+    elif living:
+        text = f"{text} ForSt refuses state of the other API that has a time to live: {', '.join(living[:5])}."
+        yield refuses(rule, text, remedy, old)
+    elif not releases or _FIRST_FORST in releases:
+        text = f"{text} ForSt of Flink {_FIRST_FORST} refuses state of the other API, and later releases restore it."
+        yield is_unknown(rule, text, "Name the release with --flink.", old)
 
 
 def _foreign_key_groups(restore: Restore, pair: Pair) -> Iterator[Result]:
@@ -413,15 +444,15 @@ def _canonical_later(restore: Restore) -> Iterator[Result]:
 def _becomes_asynchronous(restore: Restore, pair: Pair) -> Iterator[Result]:
     """V6: state of synchronous operators that the new job uses asynchronously (``enableAsyncState``, ``table.exec.async-state.enabled``)."""
     after = {} if pair.new is None or not restore.has_snapshot else pair.new.listed_keyed
-    names = [
-        n
+    states = {
+        n: m
         for n, (_, m) in pair.old.listed_keyed.items()
         if n in after and m.backend_type != KEY_VALUE_V2 and after[n][1].backend_type == KEY_VALUE_V2
-    ]
-    if names:
-        text = f"The new job uses {several(len(names), 'state')} asynchronously ({', '.join(names[:5])}{', ...' if len(names) > 5 else ''}), which the snapshot has for synchronous operators. ForSt takes them for states of another kind and refuses them."
+    }
+    if states:
+        text = f"The new job uses {_listed(states)} asynchronously, which the snapshot has for synchronous operators."
         remedy = Remedy("Write it as asynchronous state.", (*_TO_FORST.command, "--state-api", "v2"))
-        yield refuses("V6", text, remedy, pair.old)
+        yield from _other_api(restore, "V6", text, states, remedy, pair.old)
 
 
 def _options(restore: Restore) -> Iterator[Result]:

@@ -10,10 +10,13 @@ from typing import Any, Final, Literal
 
 from tests.support.flink import judge
 from tests.support.flink.machine import FlinkMachine
-from tests.support.flink.zoo_cases import make_case
+from tests.support.flink.zoo_cases import make_case, sources_of
 
 #: The operators of ``ZooData`` that the jobs have.
 _SET: Final = "forms"
+#: Operators of ``GrownJob``, named by the kind of their state.
+GROWN: Final = ("value", "list", "map")
+_BEFORE: Final = Path(__file__).parent / "before"
 #: Checkpoints are incremental, and stay after the job.
 CHECKPOINTS: Final = {
     "state.backend.incremental": "true",
@@ -21,6 +24,8 @@ CHECKPOINTS: Final = {
     "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
     "execution.checkpointing.interval": "365 d",
 }
+#: How the names of states with a time to live start.
+LIVING: Final = "kept "
 Api = Literal["sync", "async"]
 
 
@@ -70,9 +75,10 @@ def restore(
             flink, snapshot, requests, backend=backend, parallelism=parallelism, checkpoint=True, config=config
         )
         return Restored(judge.differences(answer, expected), Path(answer["checkpoint"]))
+    names = sorted({name for operator in expected.values() for name in operator["keyed_state"]["states"]})
     answer = flink.call(
         "class", **{"class": "ZooRestored"}, set=_SET, snapshot=str(snapshot), backend=backend,
-        parallelism=parallelism, checkpoint=True, config=config, append=append,
+        parallelism=parallelism, checkpoint=True, config=config, append=append, states=names,
     )  # fmt: skip
     found = sorted(
         _text(r["operator"], r["state"], r["key"], r["value"]) for r in answer["rows"] if r["value"] is not None
@@ -96,6 +102,29 @@ def restore(
     if fired != timers:
         differences.append(f"{len(fired)} timers fired, expected {len(timers)}")
     return Restored(differences, Path(answer["checkpoint"]))
+
+
+def without(expected: Mapping[str, Any], *starts: str) -> tuple[dict[str, Any], dict[str, list[str]]]:
+    """Return the expected content without the states whose names start so, and the names of these by operator."""
+    changed: dict[str, Any] = json.loads(json.dumps(expected))
+    names = {uid: [n for n in o["keyed_state"]["states"] if n.startswith(starts)] for uid, o in changed.items()}
+    for uid, left_out in names.items():
+        for name in left_out:
+            del changed[uid]["keyed_state"]["states"][name]
+    return changed, names
+
+
+def write_grown(release: str, work: Path, side: Literal["old", "new"]) -> Path:
+    """Let a job write a native savepoint of ForSt with asynchronous state of a POJO, before or after it gets a field; return its path."""
+    before = _BEFORE if side == "old" else None
+    machine = FlinkMachine(release, work, sources_of(release), before=before)
+    try:
+        answer = machine.call(
+            "class", **{"class": "GrownJob"}, kinds=GROWN, backend="forst", savepoint=str(work / f"grown-{side}")
+        )
+    finally:
+        machine.close()
+    return Path(answer["savepoint"])
 
 
 def appended(expected: Mapping[str, Any]) -> dict[str, Any]:

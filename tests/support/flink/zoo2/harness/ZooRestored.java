@@ -2,8 +2,10 @@ package harness;
 
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.UUID;
 import org.apache.flink.api.common.JobID;
 import org.apache.flink.api.common.eventtime.Watermark;
@@ -27,7 +29,7 @@ import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 import org.apache.flink.streaming.api.functions.KeyedProcessFunction;
 import org.apache.flink.util.Collector;
 
-/** Operators of {@link ZooAsync}, restored: each key reads its states, takes what the request appends, and at the end timers fire. */
+/** Operators of {@link ZooAsync}, restored: each key reads those of its states that the request names, takes what it appends, and at the end timers fire. */
 final class ZooRestored {
     private static final long PATIENCE_MS = 30_000;
 
@@ -149,6 +151,9 @@ final class ZooRestored {
     static Map<String, Object> run(Cluster cluster, JsonNode request) throws Exception {
         String run = UUID.randomUUID().toString();
         ZooJob job = ZooJob.reading(request.get("set").asText());
+        Set<String> names = new HashSet<>();
+        request.get("states").forEach(name -> names.add(name.asText()));
+        job.ops.forEach(op -> op.states.removeIf(state -> !names.contains(state.name)));
         ZooJob.RUNS.put(run, job);
         Board board = Board.of(run);
         StreamExecutionEnvironment env = Cluster.environment(cluster.configuration(request));
