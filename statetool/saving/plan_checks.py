@@ -11,7 +11,8 @@ from statetool.formats.metadata import OperatorState, SnapshotMetadata
 from statetool.formats.state_meta import KEY_VALUE_V2, StateMetaInfo
 from statetool.java.hashing.formulas import HashFormula
 from statetool.java.hashing.prove import KeyProof, prove_hashes
-from statetool.saving.composition import Composition, KeyedForm, OperatorChange
+from statetool.saving.composition import Composition, OperatorChange
+from statetool.saving.forms import KeyedForm
 from statetool.saving.uids import find_operator
 from statetool.snapshot.operator import OperatorInventory
 from statetool.types.operators import describe_operators

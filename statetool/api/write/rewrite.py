@@ -183,7 +183,7 @@ def convert(
     OptionError
         There is no such format.
     """
-    from statetool.saving.composition import parse_form
+    from statetool.saving.forms import parse_form
     from statetool.saving.verbs.convert import plan_convert
 
     options = KeyedWriteOptions.of(locals())
