@@ -195,7 +195,7 @@ class KeyedPlan:
         if form != "heap":
             added = (a.source.operator for a in self.layout.change.added)
             raw_timers = writes_raw_timers(form, () if operator is None else (operator, *added))
-            native = NativeForm(checkpoint_id=self.layout.checkpoint_id, raw_timers=raw_timers)
+            native = NativeForm.like(operator, self.layout.checkpoint_id, raw_timers=raw_timers)
         return replace(task, streams=replace(streams, native=native))
 
     def _entries(
