@@ -8,7 +8,6 @@ from typing import Final
 
 from statetool.compatibility.releases import may_be_of_2
 from statetool.compatibility.states import BACKENDS, Backend
-from statetool.entries.database import StoredDatabase
 from statetool.entries.form import Layout, StoredState
 from statetool.errors import UNREAD
 from statetool.formats.rocksdb.options import read_options
@@ -63,9 +62,9 @@ def database_options(operators: Iterable[OperatorInventory]) -> dict[str, set[st
     """
     for operator in operators:
         for stored in stored_forms(operator):
-            if isinstance(stored, StoredDatabase):
+            if (database := stored.owned_database()) is not None:
                 found: dict[str, set[str]] = {}
-                for section in read_options(stored.files).values():
+                for section in read_options(database.files).values():
                     for name, value in section.items():
                         found.setdefault(name, set()).add(value)
                 return found

@@ -13,8 +13,8 @@ from statetool.formats.rocksdb.files import DatabaseFiles
 from statetool.formats.rocksdb.options import read_options
 from statetool.formats.rocksdb.table_settings import TableSettings, settings_of
 from statetool.formats.stream import Stream
-from tests.formats.test_database_writer import random_entries, written
 from tests.support.snapshots.native import block_options, database
+from tests.support.snapshots.new_database import random_entries, written
 
 _KINDS = {"none": "NoCompression", "lz4": "LZ4", "lz4hc": "LZ4HC", "zstd": "ZSTD", "bz2": "BZip2", "zlib": "Zlib"}
 

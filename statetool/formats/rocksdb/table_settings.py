@@ -1,4 +1,4 @@
-"""Settings of new table files: those of RocksDB, or of a database that a job wrote."""
+"""Settings of new table files: those of RocksDB, or of a database that RocksDB wrote."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from statetool.formats.rocksdb.table_file import numeric_properties
 
 #: Property of table files that statetool wrote: RocksDB stores the size of blocks only in its options.
 BLOCK_SIZE: Final = b"statetool.block.size"
-#: Compressions as options name them, by the property ``rocksdb.compression``. The library of each Flink release has all of them.
+#: Compressions as options name them, by the property ``rocksdb.compression``.
 _COMPRESSIONS: Final[Mapping[str, str]] = {
     "kNoCompression": "NoCompression", "kSnappyCompression": "Snappy", "kZlibCompression": "Zlib", "kBZip2Compression": "BZip2",
     "kLZ4Compression": "LZ4", "kLZ4HCCompression": "LZ4HC", "kZSTD": "ZSTD",
@@ -65,7 +65,7 @@ def settings_of(files: DatabaseFiles, merge_operator: str) -> TableSettings:
 
 
 def _of_options(options: Options) -> dict[str, str | int]:
-    """Return the settings of the states' column families, which Flink creates with the same options."""
+    """Return the settings of the first column family with a name: all but the default one have the same."""
     names = [section[len("CFOptions ") :] for section in options if section.startswith("CFOptions ")]
     name = next((n for n in names if n != '"default"'), '"default"')
     family, blocks = options.get(f"CFOptions {name}", {}), options.get(f"TableOptions/BlockBasedTable {name}", {})

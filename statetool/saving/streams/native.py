@@ -15,8 +15,7 @@ from typing import Final
 
 import numpy as np
 
-from statetool.entries.database import StoredDatabase
-from statetool.entries.form import error_context
+from statetool.errors import StatetoolError
 from statetool.formats.backends.column_families import family_name
 from statetool.formats.heap.group_writer import HeapGroupWriter
 from statetool.formats.keyed.entries import EntryBatch
@@ -73,11 +72,13 @@ class NativeForm:
             Their options or files cannot be read.
         """
         stored = (below for state in (() if base is None else base.keyed.managed) for below in state.below())
-        database = next((below for below in stored if isinstance(below, StoredDatabase)), None)
-        if database is None:
-            return cls(checkpoint_id=checkpoint_id, raw_timers=raw_timers)
-        with error_context(database.source(database.read_context.context)):
-            settings = settings_of(database.files, _SETTINGS.merge_operator)
+        database = next(filter(None, (below.owned_database() for below in stored)), None)
+        settings = _SETTINGS
+        if base is not None and database is not None:
+            try:
+                settings = settings_of(database.files, _SETTINGS.merge_operator)
+            except StatetoolError as error:
+                raise error.at(operator=base.label) from error.__cause__
         return cls(checkpoint_id=checkpoint_id, raw_timers=raw_timers, settings=settings)
 
     def write(
