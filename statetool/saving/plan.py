@@ -20,6 +20,7 @@ from statetool.errors import (
 from statetool.formats.key_groups import check_max_parallelism
 from statetool.formats.metadata import OperatorState
 from statetool.java.hashing.formulas import HashFormula
+from statetool.saving.bootstrap.model import KeyedBootstrap
 from statetool.saving.bootstrap.release import for_release
 from statetool.saving.catch_up import with_origin
 from statetool.saving.composition import Composition, OperatorChange, Runner, SourceOperator
@@ -150,7 +151,8 @@ def _plan_new(
     max_parallelism = change.max_parallelism or composition.max_parallelism
     parallelism = change.parallelism or min(max_parallelism, runner.parallelism)
     check_max_parallelism(max_parallelism, parallelism)
-    change = in_same_form(change, None, composition, release, uid)
+    if any(isinstance(bootstrap, KeyedBootstrap) for bootstrap in change.bootstraps):
+        change = in_same_form(change, None, composition, release, uid)
     layout = Layout.of(uid, change, tables, composition, NOTHING_DECLARED, max_parallelism, parallelism)
     return layout.planned(None, KeyedPlan.of(layout, tables).task(None), ElementPlan.of(layout, tables).task(None))
 
@@ -195,14 +197,18 @@ def _plan_change(
     parallelism = change.parallelism or old.parallelism
     check_moves(source.inventory.metadata, operator, max_parallelism, parallelism)
     check_change(operator, old, change)
-    change = in_same_form(change, operator, composition, release, label)
-    layout = Layout.of(label, change, tables, composition, operator.types, max_parallelism, parallelism)
-    keyed, elements = KeyedPlan.of(layout, tables), ElementPlan.of(layout, tables)
-    check_names(operator, label, change, keyed.gone, elements.gone)
-    decision = Decision(operator, old, change, layout, keyed, elements)
-    written = keyed.task(operator, moves=decision.moves) if decision.writes_keyed else None
-    return layout.planned(
+
+    def decide(change: OperatorChange) -> Decision:
+        layout = Layout.of(label, change, tables, composition, operator.types, max_parallelism, parallelism)
+        return Decision(operator, old, change, layout, KeyedPlan.of(layout, tables), ElementPlan.of(layout, tables))
+
+    decision = decide(change)
+    check_names(operator, label, change, decision.keyed.gone, decision.elements.gone)
+    if decision.writes_keyed:
+        decision = decide(in_same_form(change, operator, composition, release, label))
+    written = decision.keyed.task(operator, moves=decision.moves) if decision.writes_keyed else None
+    return decision.layout.planned(
         decision.carried,
         with_origin(written, source, change) if decision.writes_keyed else decision.in_place,
-        elements.task(operator) if decision.writes_elements else None,
+        decision.elements.task(operator) if decision.writes_elements else None,
     )
