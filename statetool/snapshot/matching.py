@@ -7,8 +7,8 @@ with the query. Nothing is guessed: two operators are matched only if nothing co
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final, Literal
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Final, Literal, get_args
 
 from statetool.errors import OptionError, UnknownNameError, several
 from statetool.formats.operator_id import operator_id_for_uid
@@ -16,8 +16,11 @@ from statetool.snapshot.operator_facts import OperatorFacts, evidence, other_con
 from statetool.snapshot.uids import find_operator
 from statetool.types.operators import OperatorLabel
 
-#: Number of operators of B that a row rules out with the reason.
-_MOST_RULED_OUT: Final = 3
+Verdict = Literal["same", "given", "matched", "ambiguous", "only in A", "only in B"]
+_VERDICTS: Final = get_args(Verdict)
+_AGAIN: Final = "run: statetool match A B --match OLD=NEW --write FILE"
+#: Number of operators of B that a row names with the reason for or against them.
+_MOST_SHOWN: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +43,7 @@ class Match:
         Operators of B that nothing rules out, by uid or id, if the match is ambiguous.
     """
 
-    verdict: Literal["same", "given", "matched", "ambiguous", "only in A", "only in B"]
+    verdict: Verdict
     old_uid: str = ""
     old_id: str = ""
     old_name: str = ""
@@ -71,29 +74,70 @@ class Match:
         return f"{several_fit} of B may be {self.old}, and nothing decides it: add {options}"
 
 
-def uid_changes_of(matches: Sequence[Match]) -> dict[str, str]:
-    """Return the new uid, or the new id, by old id, of the operators of A that have another id in B.
+@dataclass(frozen=True, slots=True)
+class Matching:
+    """The operators of two jobs: those of A with their partners, then those that only B has."""
 
-    Raises
-    ------
-    OptionError
-        An operator with state is ambiguous.
-    """
-    changes = {}
-    for match in matches:
-        if match.verdict == "ambiguous" and match.has_state:
-            raise OptionError(
-                f"operator {match.old!r} has no decided partner", hint=f"run statetool match again: {match.question}"
-            )
-        if match.verdict in ("given", "matched") and match.old_id != match.new_id:
-            is_hash = operator_id_for_uid(match.new_uid) != match.new_id
-            changes[match.old_id] = match.new_id if is_hash else match.new_uid
-    return changes
+    rows: tuple[Match, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether each operator of A that has state has a partner."""
+        return not any(m.has_state and m.verdict in ("ambiguous", "only in A") for m in self.rows)
+
+    @property
+    def questions(self) -> tuple[str, ...]:
+        """The questions that only the user can decide, about operators that have state."""
+        return tuple(m.question for m in self.rows if m.has_state and m.question)
+
+    @property
+    def changes(self) -> dict[str, str]:
+        """The new uid, or the new id, by old id, of the operators of A that have another id in B, for :func:`statetool.change_uids`.
+
+        Raises
+        ------
+        OptionError
+            An operator that has state is ambiguous.
+        """
+        if self.questions:
+            raise OptionError(f"not each operator has one partner: {self.questions[0]}", hint=_AGAIN)
+        return {
+            m.old_id: m.new_uid if m.new_uid and operator_id_for_uid(m.new_uid) == m.new_id else m.new_id
+            for m in self.rows
+            if m.verdict in ("given", "matched") and m.old_id != m.new_id
+        }
+
+    def record(self) -> list[dict[str, Any]]:
+        """Return the rows as JSON, which :meth:`parse` reads."""
+        return [asdict(m) for m in self.rows]
+
+    @classmethod
+    def parse(cls, record: Any) -> Matching:
+        """Read rows from JSON.
+
+        Raises
+        ------
+        OptionError
+            The JSON is not that of a match.
+        """
+        if not isinstance(record, list) or not all(map(_is_row, record)):
+            raise OptionError("not the rows of a match", hint=_AGAIN)
+        tuples = ("evidence", "candidates")
+        return cls(tuple(Match(**{**row, **{name: tuple(row[name]) for name in tuples}}) for row in record))
 
 
-def match_operators(
-    old: Sequence[OperatorFacts], new: Sequence[OperatorFacts], given: Mapping[str, str]
-) -> list[Match]:
+def _is_row(row: Any) -> bool:
+    kinds = {"has_state": bool, "evidence": list, "candidates": list}
+    names = [f.name for f in fields(Match)]
+    return (
+        isinstance(row, dict)
+        and row.keys() == set(names)
+        and row["verdict"] in _VERDICTS
+        and all(isinstance(row[name], kinds.get(name, str)) for name in names)
+    )
+
+
+def match_operators(old: Sequence[OperatorFacts], new: Sequence[OperatorFacts], given: Mapping[str, str]) -> Matching:
     """Match the operators of two jobs.
 
     Parameters
@@ -106,10 +150,10 @@ def match_operators(
     UnknownNameError, OptionError
         A given operator does not exist or is given twice, or the states of a given pair contradict each other.
     """
-    return _Matching(old, new, given).rows()
+    return Matching(tuple(_Pairs(old, new, given).rows()))
 
 
-class _Matching:
+class _Pairs:
     """The pairs of two jobs' operators, by their positions."""
 
     def __init__(self, old: Sequence[OperatorFacts], new: Sequence[OperatorFacts], given: Mapping[str, str]) -> None:
@@ -170,12 +214,12 @@ class _Matching:
         if i in self.matched:
             return self._pair_row("matched", i, self.matched[i])
         old = self.old[i]
-        candidates = tuple(str(self.new[j].label) for j in self.fitting[i] if j not in paired)
+        candidates = [self.new[j] for j in self.fitting[i] if j not in paired]
         return Match(
             verdict="ambiguous" if candidates else "only in A",
             has_state=old.has_state,
-            evidence=tuple(self._ruled_out(old)),
-            candidates=candidates,
+            evidence=tuple(_common_with(old, candidates) if candidates else self._ruled_out(old)),
+            candidates=tuple(str(new.label) for new in candidates),
             **_side("old", old),
         )
 
@@ -194,7 +238,13 @@ class _Matching:
         """Return why operators of B that have a name, a state or a kind of node in common are not the one, the nearest first."""
         against = [(list(_contradictions(old, new)), new) for new in self.new if _are_alike(old, new)]
         nearest = sorted((found for found in against if found[0]), key=lambda found: len(found[0]))
-        return [f"not {new.label.display}: {texts[0]}" for texts, new in nearest[:_MOST_RULED_OUT]]
+        return [f"not {new.label.display}: {texts[0]}" for texts, new in nearest[:_MOST_SHOWN]]
+
+
+def _common_with(old: OperatorFacts, candidates: Sequence[OperatorFacts]) -> Iterator[str]:
+    """Yield what the first operators that may be the one have in common with it."""
+    for new in candidates[:_MOST_SHOWN]:
+        yield f"may be {new.label.display}: {', '.join(evidence(old, new)) or 'nothing tells'}"
 
 
 def _are_alike(old: OperatorFacts, new: OperatorFacts) -> bool:

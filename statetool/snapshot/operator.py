@@ -253,6 +253,11 @@ class OperatorInventory:
         except (OptionError, FormatError) as error:
             raise error.at(operator=self.label) from error.__cause__
 
+    @property
+    def has_plan(self) -> bool:
+        """Whether the compiled plan of the job is known."""
+        return self._plan is not None
+
     @cached_property
     def plan_node(self) -> tuple[str, NodeOutline] | None:
         """The operator's uid in the compiled plan, empty if it is not known, and the outline of its node.

@@ -46,7 +46,11 @@ class OperatorFacts:
     planned_uid
         The uid in the compiled plan, empty if it is not known.
     node
-        The node of the compiled plan.
+        The node of the compiled plan, ``None`` if the plan is not known or does not have the operator.
+    has_plan
+        Whether the plan of the operator's job is known.
+    has_run
+        Whether the facts are those of a snapshot.
     """
 
     label: OperatorLabel
@@ -55,6 +59,8 @@ class OperatorFacts:
     key: Serializer | None = None
     planned_uid: str = ""
     node: NodeOutline | None = None
+    has_plan: bool = False
+    has_run: bool = True
 
     @property
     def name(self) -> str:
@@ -79,6 +85,7 @@ def _operator_facts(operator: OperatorInventory) -> OperatorFacts:
         key=operator.keyed.key if keyed else None,
         planned_uid=uid,
         node=node,
+        has_plan=operator.has_plan,
     )
 
 
@@ -105,7 +112,11 @@ def planned_facts(plan: CompiledPlan, others: Iterable[OperatorFacts] = ()) -> l
         for part, has_state in parts.get(node.kind, {own: True} if own in {*WITH_STATE, "source"} else {}).items():
             planned = f"{number}_{part}"
             label = OperatorLabel(operator_id_for_uid(planned), planned)
-            facts.append(OperatorFacts(label=label, has_state=has_state, planned_uid=planned, node=node))
+            facts.append(
+                OperatorFacts(
+                    label=label, has_state=has_state, planned_uid=planned, node=node, has_plan=True, has_run=False
+                )
+            )
     return facts
 
 
@@ -155,13 +166,16 @@ def other_contradictions(old: OperatorFacts, new: OperatorFacts) -> Iterator[str
         yield f"name {old.name!r}, {new.name!r}"
     if old.node is not None and new.node is not None:
         yield from old.node.differences(new.node)
+    for side, one, other in (("A", old, new), ("B", new, old)):
+        if one.node is None and one.has_plan and not other.has_run:
+            yield f"not in the compiled plan of {side}"
 
 
 def evidence(old: OperatorFacts, new: OperatorFacts) -> Iterator[str]:
     """Yield the facts that two operators without contradictions have in common. Keys and unknown types alone are no evidence."""
     common = _common_states(old, new)
     if common:
-        yield f"states {', '.join(common)} with the same types"
+        yield f"{'state' if len(common) == 1 else 'states'} {', '.join(common)} with the same types"
     if old.name and old.name == new.name:
         yield f"name {old.name!r}"
     if old.node is not None and new.node is not None:

@@ -15,7 +15,7 @@ import pytest
 from statetool.errors import OptionError, UnknownNameError
 from statetool.formats.operator_id import operator_id_for_uid
 from statetool.snapshot.inventory import Inventory
-from statetool.snapshot.matching import Match, match_operators, uid_changes_of
+from statetool.snapshot.matching import Match, Matching, match_operators
 from statetool.snapshot.operator_facts import OperatorFacts, planned_facts, snapshot_facts
 from statetool.sql_plans.compiled_plan import CompiledPlan
 from statetool.types.operators import OperatorLabel
@@ -66,19 +66,21 @@ def with_state(matches: Iterable[Match]) -> list[Match]:
 def test_an_operator_with_another_id_is_matched(pairs: Path, pair: str, releases: tuple[str, str]) -> None:
     """Parallelism, chaining, an inserted operator, a uid, the hash of a uid: one operator has another id, and its source has the same."""
     old, new = (facts(pairs / side / pair / release) for side, release in zip(("old", "new"), releases, strict=True))
-    (sums, source) = with_state(match_operators(old, new, {}))
+    (sums, source) = with_state(match_operators(old, new, {}).rows)
     assert (sums.verdict, source.verdict) == ("matched", "same")
     assert sums.old_id != sums.new_id
-    assert sums.evidence[0] == "states sum with the same types"
+    assert sums.evidence[0] == "state sum with the same types"
     assert any(text.startswith("name") for text in sums.evidence) == (releases == ("2.3", "2.3"))
-    assert uid_changes_of([sums, source]).keys() == {sums.old_id}
+    assert Matching((sums, source)).changes.keys() == {sums.old_id}
 
 
 def test_names_tell_operators_that_have_the_ids_of_each_other(pairs: Path) -> None:
     """Flink would restore each as the other."""
     old, new = (facts(pairs / side / "GeneratedSwapped" / "2.3") for side in ("old", "new"))
     found = [
-        (m.verdict, m.old_name, m.new_name) for m in with_state(match_operators(old, new, {})) if m.old_name in "ab"
+        (m.verdict, m.old_name, m.new_name)
+        for m in with_state(match_operators(old, new, {}).rows)
+        if m.old_name in "ab"
     ]
     assert sorted(found) == [("matched", "a", "a"), ("matched", "b", "b")]
 
@@ -86,26 +88,26 @@ def test_names_tell_operators_that_have_the_ids_of_each_other(pairs: Path) -> No
 def test_two_equal_operators_are_ambiguous(pairs: Path) -> None:
     old = facts(pairs / "old" / "GeneratedSame" / "2.3")
     new = relabeled(old)
-    asked = [m for m in match_operators(old, new, {}) if m.verdict == "ambiguous"]
+    asked = [m for m in match_operators(old, new, {}).rows if m.verdict == "ambiguous"]
     first, second = (m.old_id for m in asked)
     assert all(set(m.candidates) == {other_id(first), other_id(second)} for m in asked)
     options = {f"--match {first}={other_id(i)}" for i in (first, second)}
     assert set(asked[0].question.rpartition(": add ")[2].split(" or ")) == options
-    with pytest.raises(OptionError, match="has no decided partner"):
-        uid_changes_of(asked)
+    with pytest.raises(OptionError, match="not each operator has one partner"):
+        _ = Matching(tuple(asked)).changes
 
     # A given pair decides for the other one too.
-    matches = {m.old_id: m for m in match_operators(old, new, {first: other_id(first)})}
+    matches = {m.old_id: m for m in match_operators(old, new, {first: other_id(first)}).rows}
     assert (matches[first].verdict, matches[second].verdict) == ("given", "matched")
     assert matches[second].new_id == other_id(second)
-    assert uid_changes_of(list(matches.values())) == {i: other_id(i) for i in matches}
+    assert Matching(tuple(matches.values())).changes == {i: other_id(i) for i in matches}
 
 
 def test_two_operators_that_fit_one_are_ambiguous(pairs: Path) -> None:
     old = facts(pairs / "old" / "GeneratedSame" / "2.3")
     (first, *_), kept = (o for o in old if o.states and o.has_state and o.key is not None), relabeled(old)
     new = [o for o in kept if o.label.operator_id != other_id(first.label.operator_id)]
-    verdicts = Counter(m.verdict for m in with_state(match_operators(old, new, {})))
+    verdicts = Counter(m.verdict for m in with_state(match_operators(old, new, {}).rows))
     assert verdicts == {"ambiguous": 2, "matched": 1}  # the source is matched
 
 
@@ -118,7 +120,7 @@ def test_no_operator_is_taken_for_another(corpus: Path, kind: str, named: bool) 
     for before, after in permutations(releases, 2):
         old, new = releases[before], releases[after]
         common = {o.label.operator_id for o in old} & {o.label.operator_id for o in new}
-        for match in with_state(match_operators(old, relabeled(new, named=named), {})):
+        for match in with_state(match_operators(old, relabeled(new, named=named), {}).rows):
             if match.verdict == "matched":
                 assert match.new_id == other_id(match.old_id)
             if match.old_id in common:
@@ -128,7 +130,7 @@ def test_no_operator_is_taken_for_another(corpus: Path, kind: str, named: bool) 
 
 def test_other_states_are_not_matched_and_the_nearest_says_why(pairs: Path) -> None:
     old, new = (facts(pairs / side / "RevisedJoinSides" / "2.3") for side in ("old", "new"))
-    rows = with_state(match_operators(old, new, {}))
+    rows = with_state(match_operators(old, new, {}).rows)
     (gone,), (added,) = ([m for m in rows if m.verdict == f"only in {side}"] for side in "AB")
     assert gone.evidence == (
         f"not {added.new}: value type of state 'window-contents' "
@@ -138,7 +140,7 @@ def test_other_states_are_not_matched_and_the_nearest_says_why(pairs: Path) -> N
 
 def test_a_given_pair_with_other_states_is_refused(pairs: Path) -> None:
     old, new = (facts(pairs / side / "RevisedJoinSides" / "2.3") for side in ("old", "new"))
-    rows = with_state(match_operators(old, new, {}))
+    rows = with_state(match_operators(old, new, {}).rows)
     gone, added = (next(m for m in rows if m.verdict == f"only in {side}") for side in "AB")
     with pytest.raises(OptionError) as refused:
         match_operators(old, new, {gone.old_id: added.new_id})
@@ -177,7 +179,9 @@ SUM, COUNT = aggregation_plan([aggregate("SUM", 1)]), aggregation_plan([aggregat
 
 def test_nodes_of_plans_are_matched_by_what_they_compute() -> None:
     old, new = planned(SUM, numbered(COUNT, 10)), planned(COUNT, numbered(SUM, 10))
-    found = {m.old_uid: (m.verdict, m.new_uid) for m in match_operators(old, new, {}) if "group" in (m.old_uid or "")}
+    found = {
+        m.old_uid: (m.verdict, m.new_uid) for m in match_operators(old, new, {}).rows if "group" in (m.old_uid or "")
+    }
     # The number of a node is no evidence against what it computes.
     assert found == {
         "4_group-aggregate": ("matched", "14_group-aggregate"),
@@ -187,7 +191,7 @@ def test_nodes_of_plans_are_matched_by_what_they_compute() -> None:
 
 def test_equal_nodes_of_plans_are_ambiguous() -> None:
     old, new = planned(SUM, numbered(SUM, 10)), planned(numbered(SUM, 20), numbered(SUM, 30))
-    found = [m for m in match_operators(old, new, {}) if "group" in m.old_uid]
+    found = [m for m in match_operators(old, new, {}).rows if "group" in m.old_uid]
     assert [m.verdict for m in found] == ["ambiguous", "ambiguous"]
     assert found[0].candidates == ("24_group-aggregate", "34_group-aggregate")
 
@@ -197,7 +201,7 @@ def test_the_same_query_decides_between_equal_nodes() -> None:
     filtered = SUM.replace('"projection"', '"condition": "amount > 1", "projection"')
     found = match_operators(
         planned(SUM, numbered(filtered, 10)), planned(numbered(filtered, 20), numbered(SUM, 30)), {}
-    )
+    ).rows
     assert [(m.verdict, m.old_uid, m.new_uid) for m in found if "group" in m.old_uid] == [
         ("matched", "4_group-aggregate", "34_group-aggregate"),
         ("matched", "14_group-aggregate", "24_group-aggregate"),
@@ -205,10 +209,12 @@ def test_the_same_query_decides_between_equal_nodes() -> None:
 
 
 def test_a_changed_node_keeps_its_id_and_says_what_differs() -> None:
-    (found,) = (m for m in match_operators(planned(SUM), planned(COUNT), {}) if "group" in m.old_uid)
+    (found,) = (m for m in match_operators(planned(SUM), planned(COUNT), {}).rows if "group" in m.old_uid)
     assert (found.verdict, found.old_id) == ("same", operator_id_for_uid("4_group-aggregate"))
     assert found.evidence == ("the same operator id", "differs: aggCalls of the plan node")
-    (renumbered,) = (m for m in match_operators(planned(SUM), planned(numbered(COUNT, 1)), {}) if "group" in m.old_uid)
+    (renumbered,) = (
+        m for m in match_operators(planned(SUM), planned(numbered(COUNT, 1)), {}).rows if "group" in m.old_uid
+    )
     assert (renumbered.verdict, renumbered.evidence) == (
         "only in A",
         ("not 5_group-aggregate: aggCalls of the plan node",),
@@ -223,9 +229,9 @@ def test_a_plan_names_the_operators_that_the_other_job_has(sql_corpus: Path, tmp
     inventory = Inventory(str(metadata_of(case)), columns_from_plan=str(plan))
     old = snapshot_facts(inventory)
     new = planned_facts(CompiledPlan(numbered(plan.read_text(), 7)), old)
-    found = with_state(match_operators(old, new, {}))
+    found = with_state(match_operators(old, new, {}).rows)
     assert {m.verdict for m in found} == {"matched"}
-    assert uid_changes_of(found) == {
+    assert Matching(tuple(found)).changes == {
         operator_id_for_uid("1_source"): "8_source",
         operator_id_for_uid("4_group-aggregate"): "11_group-aggregate",
     }
