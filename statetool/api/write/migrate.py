@@ -73,7 +73,7 @@ def write_plan(plan: MigrationPlan, path: str) -> None:
     TargetExistsError
         The file already exists.
     """
-    from statetool.io.json_files import write_json
+    from statetool.io.json_text import write_json
     from statetool.migration.text import plan_record
 
     write_json(path, plan_record(plan))
@@ -344,7 +344,7 @@ def _plan(base: Inventory, new_job: Inventory | None, plan: str | MigrationPlan 
 
 
 def _read_plan(path: str, base: Inventory) -> MigrationPlan:
-    from statetool.io.json_files import read_json
+    from statetool.io.json_text import read_json
     from statetool.migration.text import read_plan as parse_plan
 
     return parse_plan(read_json(path), base)

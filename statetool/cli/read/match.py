@@ -24,7 +24,7 @@ from statetool.cli.options import (
 )
 from statetool.cli.output import echo_err
 from statetool.errors import OptionError, several
-from statetool.io.json_files import write_json
+from statetool.io.json_text import write_json
 from statetool.snapshot.matching import Match
 
 
@@ -48,20 +48,22 @@ def match(
 ) -> None:
     """Match operators of two jobs whose ids differ.
 
-    Flink finds state by operator id. Generated ids change with the parallelism, the chaining, the query and the release. A
-    is the snapshot that has the state. B is a snapshot of the new job, or the compiled plan of a SQL job that has not run
-    yet (a .json file).
+    Flink finds state by operator id. Generated ids change with the
+    parallelism, the chaining, the query and the release. A is the snapshot
+    that has the state. B is a snapshot of the new job, or the compiled plan of
+    a SQL job that has not run yet (a .json file).
 
-    Each pair has its evidence: the same id, states and types, name, or node of the compiled plan. Nothing is guessed. If
-    several operators fit, the match is ambiguous, and --match OLD=NEW decides.
+    Each pair has its evidence: the same id, states and types, name, or node of
+    the compiled plan. Nothing is guessed. If several operators fit, the match
+    is ambiguous, and --match OLD=NEW decides.
 
-    Text output leaves out operators without state, which need no partner. Exits 1 if an operator of A that has state has no
-    partner.
+    Text output leaves out operators without state, which need no partner.
+    Exits 1 if an operator of A that has state has no partner.
 
     Examples:
-      statetool match savepoint-1a2b savepoint-of-new-job
-      statetool match savepoint-1a2b savepoint-of-new-job --write pairs.json
-      statetool match savepoint-1a2b new-plan.json --columns-from-plan-a old-plan.json
+      statetool match savepoint-1a2b new-job --write pairs.json
+      statetool match savepoint-1a2b new-job --match a1b2c3d4=orders
+      statetool match sp-1a2b new.json --columns-from-plan-a old.json
     """
     matching = statetool.match(
         *_opened((a, plan_a), (b, plan_b), options), given=pairs(given, "--match OLD=NEW", EQUALS_IN_UID)

@@ -18,8 +18,6 @@ from statetool.cli.output import echo_err
 from statetool.cli.progress import expect
 from statetool.cli.verb import open_given, report_target, run_verb, verb_options
 from statetool.errors import OptionError, several
-from statetool.io.json_files import read_json
-from statetool.snapshot.matching import Matching
 from statetool.types.operators import display_name
 
 if TYPE_CHECKING:
@@ -182,6 +180,9 @@ def _changes_of_match(file: str) -> dict[str, str]:
     FormatError
         The file is not valid JSON.
     """
+    from statetool.io.json_text import read_json
+    from statetool.snapshot.matching import Matching  # needs the serializers
+
     try:
         changes = Matching.parse(read_json(file)).changes
     except OptionError as error:
