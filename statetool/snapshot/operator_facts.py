@@ -166,6 +166,9 @@ def other_contradictions(old: OperatorFacts, new: OperatorFacts) -> Iterator[str
         yield f"name {old.name!r}, {new.name!r}"
     if old.node is not None and new.node is not None:
         yield from old.node.differences(new.node)
+    parts = [operator.planned_uid.rpartition("_")[2] for operator in (old, new)]
+    if all(parts) and parts[0] != parts[1]:
+        yield f"operator of the plan node {', '.join(parts)}"
     for side, one, other in (("A", old, new), ("B", new, old)):
         if one.node is None and one.has_plan and not other.has_run:
             yield f"not in the compiled plan of {side}"

@@ -221,6 +221,16 @@ def test_a_changed_node_keeps_its_id_and_says_what_differs() -> None:
     )
 
 
+def test_operators_of_one_node_are_told_apart_by_their_uids() -> None:
+    """A node may become several operators, such as two of a join."""
+    (node,) = (o for o in planned(SUM) if "group" in o.label)
+    labels = {n: OperatorLabel(operator_id_for_uid(n), n) for n in ("4_filter-left", "4_filter-right")}
+    old = [replace(node, label=label, planned_uid=str(label)) for label in labels.values()]
+    new = [o for o in planned_facts(CompiledPlan(numbered(SUM, 3)), old) if "filter" in o.label]
+    found = [(m.verdict, m.old_uid, m.new_uid) for m in match_operators(old, new, {}).rows]
+    assert found == [("matched", "4_filter-left", "7_filter-left"), ("matched", "4_filter-right", "7_filter-right")]
+
+
 def test_a_plan_names_the_operators_that_the_other_job_has(sql_corpus: Path, tmp_path: Path) -> None:
     """The job of the plan has not run: its operators have the numbers of the plan's nodes."""
     plans = unpack(Path(__file__).parents[1] / "corpus" / "sql-plans.tar.xz", tmp_path) / "plans"
