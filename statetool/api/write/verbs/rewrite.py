@@ -86,7 +86,13 @@ class ChangeUids(CopyVerb):
     changes: Mapping[str, str] = positional(
         "New uid by old uid, name or id prefix. Either may be the 32 hex digits of an operator id (``setUidHash``).",
         argument="OLD=NEW...",
+        required=False,
         example="pass the operator id of an operator whose uid contains an equals sign (run: statetool ls PATH)",
+    )
+    match: str | None = parameter(
+        help="File of statetool match --write: rename each operator that has another id in B.",
+        default=None,
+        flag="--match FILE",
     )
 
 
