@@ -410,6 +410,13 @@ def test_synchronous_state_that_becomes_asynchronous(corpus: Path, tmp_path: Pat
     check = st.check(old, new)
     assert {("V5", "note"), ("V6", "not")} <= found(check)
     assert "V6" not in rules_of(st.check(new, new))
+    few, few_new = str(tmp_path / "few"), str(tmp_path / "few-new")
+    kept = ("with-ttl", "by-short")
+    st.drop(old, few, [str(o) for o in st.load(old).operators if o not in kept])
+    st.convert(few, few_new, format="native", backend="forst", state_api="v2")
+    upgraded = st.upgrade(few, str(tmp_path / "up"), to=few_new, format="native", backend="forst")
+    assert upgraded.ok
+    assert "V6" not in rules_of(st.check(str(tmp_path / "up"), few_new))
     # Without a time to live, only Flink 2.0 refuses it, and ForSt in any release if the snapshot is canonical.
     canonical, mortal, mortal_new = (str(tmp_path / name) for name in ("canonical", "mortal", "mortal-new"))
     st.drop(old, str(tmp_path / "dropped"), ["with-ttl"])

@@ -322,7 +322,8 @@ def _not_mended(check: Check, plan: MigrationPlan, path: str, form: SnapshotForm
     of_start |= {f.text for step in check.steps for f in step.findings if f.rule in mended}
     # Asynchronous state is written as state of the API that the job has.
     converted = {str(s.uid) for s in plan.states if are_of_both_apis(s.conversion.old, s.conversion.meta)}
-    of_start |= {f.text for step in check.steps for f in step.findings if f.rule == "V3" and f.operator in converted}
+    of_api = (f for step in check.steps for f in step.findings if f.rule in ("V3", "V6"))
+    of_start |= {f.text for f in of_api if f.operator in converted}
     if any(c.level >= Level.UNKNOWN and c.reason not in of_start for c in check.causes):
         yield check.reason
     yield from (f"{s.name}: {s.failure}" for s in plan.states if s.failure)
