@@ -37,6 +37,7 @@ _NAMES: Final = {
         "load",
         "register",
     ),
+    "statetool.api.matching": ("match",),
     "statetool.api.operator": ("Operator",),
     "statetool.api.query": ("query",),
     "statetool.api.savepoint": ("Savepoint",),

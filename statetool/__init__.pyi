@@ -7,6 +7,7 @@ from statetool.api.changes import fold_into, read_folded
 from statetool.api.cleanup import delete_checkpoint, delete_orphans, restore_deleted
 from statetool.api.inspect import check, growth, metrics, verify
 from statetool.api.load import load, register
+from statetool.api.matching import match
 from statetool.api.operator import Operator
 from statetool.api.query import query
 from statetool.api.savepoint import Savepoint
@@ -83,6 +84,7 @@ __all__ = [
     "list_snapshots",
     "load",
     "map_of",
+    "match",
     "merge",
     "metrics",
     "migrate",

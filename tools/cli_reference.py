@@ -39,6 +39,7 @@ EXAMPLES: Final[Mapping[str, Mapping[str, str]]] = {
     "Check and compare": {
         "check": f"statetool check {_DEMO} new-job",
         "diff": f"statetool diff {_DEMO} {_NEXT_DAY} --uid reminders --limit 3",
+        "match": f"statetool uid {_DEMO} other-ids reminders=alarms > /dev/null\nstatetool match {_DEMO} other-ids",
         "verify": f"statetool verify {_DEMO} --deep",
     },
     "Write": {

@@ -25,6 +25,7 @@ COMMANDS: Final = {
         "check": ("statetool.cli.read.inspect:check", "Check whether a job would restore from a snapshot"),
         "verify": ("statetool.cli.read.verify:verify", "Check that a snapshot is complete and undamaged"),
         "diff": ("statetool.cli.read.inspect:diff", "Compare two snapshots, key by key"),
+        "match": ("statetool.cli.read.match:match", "Match operators of two jobs whose ids differ"),
     },
     "Write": {
         "transform": ("statetool.cli.write.migrate:transform", "Change values of states with SQL expressions"),

@@ -37,6 +37,7 @@ from statetool.operations.directories.trash import TrashedFile
 from statetool.saving.verbs.copies import CopiedFile
 from statetool.saving.verbs.erase import ErasedOperator, ErasedRow, Proof
 from statetool.saving.verbs.remaining_copies import RemainingCopy
+from statetool.snapshot.matching import Match
 from statetool.snapshot.metadata_tables import FileRow, OperatorRow
 from statetool.snapshot.state_info import StateInfo
 
@@ -130,6 +131,7 @@ _MADE_BY_HAND: Final[Mapping[str, Any]] = {
     "check": _CHECK,
     "verify": [Problem],
     "diff": _COMPARISON,
+    "match": [Match],
     "transform": (_COMPARISON, [StateInfo]),
     "split": [{"target": "str", "operator": "str", "max_parallelism": "int", "size_bytes": "int"}],
     "erase": _ERASURE,

@@ -9,9 +9,8 @@ from typing import Final
 from statetool.compatibility.releases import may_be_of_2
 from statetool.compatibility.states import BACKENDS, Backend
 from statetool.entries.form import Layout, StoredState
-from statetool.entries.headers import header_bytes
 from statetool.errors import UNREAD
-from statetool.formats.metadata.handles import IncrementalHandle
+from statetool.formats.rocksdb.options import read_options
 from statetool.formats.state_meta import KEY_VALUE_V2
 from statetool.operations.advice.configuration import Configuration
 from statetool.snapshot.inventory import Inventory
@@ -20,8 +19,6 @@ from statetool.snapshot.operator import OperatorInventory
 _CONFIGURED: Final[dict[str, Backend]] = {"hashmap": "heap", "rocksdb": "rocksdb", "forst": "forst"}
 _WRITERS: Final[dict[Layout, Backend]] = {"database": "rocksdb", "full": "rocksdb", "heap": "heap"}
 _KEY: Final = "state.backend.type"
-_OPTIONS: Final = "OPTIONS-"
-_MOST_OPTION_BYTES: Final = 1 << 20
 
 
 def backend_of(
@@ -61,25 +58,14 @@ def stored_forms(operator: OperatorInventory) -> Iterator[StoredState]:
 def database_options(operators: Iterable[OperatorInventory]) -> dict[str, set[str]]:
     """Return the values of RocksDB's options in the first database of some operators, by name; none without such a file.
 
-    RocksDB writes them into a file of its own (``OPTIONS-000012``), which databases that statetool writes do not have.
+    Databases that statetool writes have none.
     """
     for operator in operators:
         for stored in stored_forms(operator):
-            handle = stored.place.handle
-            if not isinstance(handle, IncrementalHandle):
-                continue
-            for name, stream in (*handle.private, *handle.shared):
-                if name.startswith(_OPTIONS):
-                    data = header_bytes(stored.read_context.stream(stream), _MOST_OPTION_BYTES)
-                    return _options(data.decode(errors="replace"))
-            return {}
+            if (database := stored.owned_database()) is not None:
+                found: dict[str, set[str]] = {}
+                for section in read_options(database.files).values():
+                    for name, value in section.items():
+                        found.setdefault(name, set()).add(value)
+                return found
     return {}
-
-
-def _options(text: str) -> dict[str, set[str]]:
-    found: dict[str, set[str]] = {}
-    for line in text.splitlines():
-        name, is_set, value = line.strip().partition("=")
-        if is_set:
-            found.setdefault(name, set()).add(value)
-    return found

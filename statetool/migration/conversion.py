@@ -9,7 +9,6 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from statetool.analysis.comparison.meaning import snapshot_bytes
 from statetool.columns.arrays import is_valid
 from statetool.columns.coerce import list_parts, map_parts
 from statetool.columns.encode import measure
@@ -31,6 +30,7 @@ from statetool.migration.occurring import Objects
 from statetool.migration.sides import TypeAtPath
 from statetool.saving.streams.keyed import key_to_text
 from statetool.saving.streams.measured_entries import MeasuredEntries
+from statetool.serializers.equal_types import snapshot_bytes
 from statetool.serializers.runtime import TtlSerializer, unwrap
 from statetool.serializers.table import snapshot_reader
 from statetool.sql_plans.aggregates import RowNames

@@ -12,7 +12,6 @@ from itertools import zip_longest
 from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias
 
-from statetool.analysis.comparison.meaning import snapshot_bytes
 from statetool.compatibility.rules.serializers import resolve
 from statetool.compatibility.states import Job, check_elements, check_keyed
 from statetool.compatibility.verdicts import Level
@@ -26,6 +25,7 @@ from statetool.migration.occurring import Occurring, changed_objects
 from statetool.migration.state_api import StateApi, as_state_of
 from statetool.saving.composition import OperatorChange
 from statetool.serializers.core.base import Serializer, all_parts
+from statetool.serializers.equal_types import snapshot_bytes
 from statetool.serializers.kryo.serializer import KryoSerializer
 from statetool.serializers.typeutils.pojo import PojoSerializer
 from statetool.snapshot.inventory import Inventory

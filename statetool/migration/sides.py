@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from statetool.analysis.comparison.meaning import is_text_only
 from statetool.compatibility.rules.avro import named_schemas
 from statetool.serializers.avro.serializer import AvroSerializer
 from statetool.serializers.core.base import Serializer
 from statetool.serializers.core.opaque import OpaqueSerializer
+from statetool.serializers.equal_types import is_text_only
 from statetool.serializers.kryo.graph import resolve_type
 from statetool.serializers.kryo.instance import KryoInstance
 from statetool.serializers.kryo.serializer import KryoSerializer

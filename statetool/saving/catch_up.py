@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
-from statetool.analysis.comparison.meaning import snapshot_bytes
 from statetool.entries.joined_headers import meta_bytes
 from statetool.errors import OptionError, UnsupportedError
 from statetool.formats.metadata.handles import (
@@ -26,6 +25,7 @@ from statetool.saving.composition import EarlierMigration, OperatorChange, Sourc
 from statetool.saving.streams.catch_up import CatchUpStreams
 from statetool.saving.streams.conversion import StateConversion
 from statetool.saving.streams.keyed import CarriedEntries, KeyedStreams
+from statetool.serializers.equal_types import snapshot_bytes
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.operator import OperatorInventory
 

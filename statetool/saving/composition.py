@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from statetool.errors import OptionError
+from statetool.saving.forms import DEFAULT_FORMAT, KeyedForm, SnapshotForm
 from statetool.saving.publish import INLINE_BYTES, StagedFile, Staging
 from statetool.types.options import whole_number
 
@@ -23,49 +23,6 @@ if TYPE_CHECKING:
     from statetool.snapshot.operator import OperatorInventory
 
     Streams: TypeAlias = KeyedStreams | ElementStreams
-
-
-#: The canonical form, or the native one of a backend.
-KeyedForm: TypeAlias = Literal["canonical", "rocksdb", "forst", "heap"]
-#: As :data:`KeyedForm`, or for each operator that of its base.
-SnapshotForm: TypeAlias = KeyedForm | Literal["same"]
-
-
-_NATIVE: Final[Mapping[str | None, KeyedForm]] = {"rocksdb": "rocksdb", "forst": "forst", "heap": "heap"}
-
-
-def parse_form(style: str, backend: str | None) -> SnapshotForm:
-    """Return the form of keyed state for the format of a savepoint and the backend that restores it.
-
-    Raises
-    ------
-    OptionError
-        There is no such form, or statetool does not write it.
-    """
-    if style == "canonical" and backend is None:
-        return "canonical"
-    if style == "same":
-        if backend is not None:
-            raise OptionError(
-                f"backend={backend!r} with the format of the base",
-                hint="omit the backend, or choose the native format (--format native, format='native')",
-            )
-        return "same"
-    if style == "native" and backend in _NATIVE:
-        return _NATIVE[backend]
-    if style == "canonical":
-        raise OptionError(
-            f"backend={backend!r} with the canonical format",
-            hint="omit the backend: a canonical savepoint is for RocksDB and the heap backend",
-        )
-    if style == "native":
-        raise OptionError(
-            "the native format needs a backend"
-            if backend is None
-            else f"statetool does not write native savepoints of {backend!r}",
-            hint="choose rocksdb, forst or heap (--backend rocksdb, backend='rocksdb'), or the canonical format",
-        )
-    raise OptionError(f"format {style!r}", hint="choose same, canonical or native")
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +166,7 @@ class Composition:
     max_parallelism: int = 128
     reference: bool = False
     inline_bytes: int = INLINE_BYTES
-    form: SnapshotForm = "canonical"
+    form: SnapshotForm = DEFAULT_FORMAT
 
     def __post_init__(self) -> None:
         if self.checkpoint_id is not None:

@@ -1,18 +1,33 @@
-"""What a change does with each part of an operator's state: it stays as it is stored, is filtered in place, or is written anew."""
+"""What a change does with each part of an operator's state: it stays as it is stored, is filtered in place, or is written anew, in which form.
+
+Databases of RocksDB and ForSt differ only in their timers. A job finds raw timers wherever it keeps its timers, so state that gets into
+databases for the first time has raw timers: both backends restore it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Final
 
-from statetool.errors import UnsupportedError
+from statetool.entries.form import Layout as StoredLayout
+from statetool.errors import UnsupportedError, warn
 from statetool.formats.metadata import OperatorState
-from statetool.formats.metadata.handles import ByteStreamHandle
-from statetool.saving.composition import OperatorChange, StreamWriteTask
+from statetool.formats.metadata.handles import ByteStreamHandle, IncrementalHandle, KeyGroupsHandle
+from statetool.formats.state_meta import KEY_VALUE_V2
+from statetool.saving.composition import Composition, OperatorChange, StreamWriteTask
+from statetool.saving.forms import KeyedForm
 from statetool.saving.operator_plan import ElementPlan, KeyedPlan, Layout
 from statetool.saving.plan_checks import needs_move
+from statetool.saving.streams.native import DATABASE_TAG
+from statetool.saving.versions import Target
+from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.operator import OperatorInventory
+from statetool.types.operators import describe_operators
+
+#: First version of the metadata whose readers all have native savepoints.
+_NATIVE_VERSION: Final = 4
 
 
 @dataclass(frozen=True)
@@ -148,3 +163,81 @@ def _filters_raw(operator: OperatorInventory, change: OperatorChange) -> bool:
             hint=f"choose other operators with --uid, or run: statetool drop SRC DST --uid {operator.label}",
         ).at(operator=operator.label)
     return bool(operator.keyed.raw_timer_states)
+
+
+def in_same_form(
+    change: OperatorChange,
+    operator: OperatorInventory | None,
+    composition: Composition,
+    release: Target,
+    label: str,
+) -> OperatorChange:
+    """Return the change of an operator with the form that it has in the base, if a release reads that form.
+
+    Parameters
+    ----------
+    operator
+        The operator, ``None`` if it is new.
+
+    Warns
+    -----
+    UserWarning
+        The form of the base is native, and the release may be one that has no native savepoints.
+    """
+    if composition.form != "same" or change.form is not None:
+        return change
+    form = _form(change, operator, composition)
+    if form == "canonical":
+        return change
+    if not _reads_native(release, composition.base, operator):
+        warn(
+            f"{describe_operators([label])} becomes canonical: Flink before 1.15 has no native savepoints, and the form of the base is one of a backend."
+            " Pass the release of the job (--flink, flink_version=) if it is a later one"
+        )
+        return change
+    return replace(change, form=form, keeps_form=True)
+
+
+def _form(change: OperatorChange, operator: OperatorInventory | None, composition: Composition) -> KeyedForm:
+    """Return the form of the base for an operator: its own, unless it is new or comes from a snapshot in another form."""
+    base = composition.base
+    own = "canonical" if operator is None else _stored_form(operator, change)
+    if operator is not None and change.graft is None:
+        return own
+    own_layout = "canonical" if operator is None else _layout(operator)
+    others = set() if base is None else {_layout(o) for o in base.operators.values() if o.keyed.managed}
+    if others == {"database"}:
+        return own if own_layout == "database" else "forst"
+    return own if others <= {own_layout} else "canonical"
+
+
+def _layout(operator: OperatorInventory) -> StoredLayout:
+    """Return how the keyed state of an operator is stored; canonical for forms that are not written."""
+    layouts = {stored.layout() for stored in operator.keyed.managed} - {"empty"}
+    return layouts.pop() if layouts in ({"heap"}, {"database"}) else "canonical"
+
+
+def _stored_form(operator: OperatorInventory, change: OperatorChange) -> KeyedForm:
+    """Return the form in which state of an operator is written so that it keeps that of its base; canonical for forms that are not written.
+
+    Only ForSt has asynchronous state, which the operator may also get by its change.
+    """
+    layout = _layout(operator)
+    if layout != "database":
+        return "heap" if layout == "heap" else "canonical"
+    metas = {name: meta for name, (_, meta) in operator.keyed_states.items()}
+    metas |= {name: c.meta for name, c in change.conversions.items() if name in metas}
+    added = [m for a in change.added for name, (_, m) in a.source.operator.keyed_states.items() if name in a.names]
+    return "forst" if any(meta.backend_type == KEY_VALUE_V2 for meta in (*metas.values(), *added)) else "rocksdb"
+
+
+def _reads_native(release: Target, base: Inventory | None, operator: OperatorInventory | None) -> bool:
+    """Return True if a release reads native savepoints. If it is unknown, a base of a release that has them shows it."""
+    if release.release is not None:
+        return release.highest_tag >= DATABASE_TAG
+    if release.metadata_version >= _NATIVE_VERSION:
+        return True
+    stored = [] if operator is None else list(operator.state.subtasks)
+    stored += [] if base is None else [s for o in base.metadata.operators for s in o.subtasks]
+    handles = (s.managed_keyed for s in stored)
+    return any(isinstance(h, IncrementalHandle | KeyGroupsHandle) and h.tag >= DATABASE_TAG for h in handles)

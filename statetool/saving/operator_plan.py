@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from statetool.entries.joined_headers import join_headers
-from statetool.errors import UnsupportedError
+from statetool.errors import UnsupportedError, warn
 from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.metadata import OperatorState
-from statetool.formats.state_meta import StateMetaInfo
+from statetool.formats.state_meta import KEY_VALUE_V2, StateMetaInfo
 from statetool.java.hashing.formulas import HashFormula
 from statetool.saving.bootstrap.formulas import formula_of
 from statetool.saving.bootstrap.model import ElementBootstrap, KeyedBootstrap, TableSchema
@@ -18,7 +18,7 @@ from statetool.saving.bootstrap.states import python_states
 from statetool.saving.bootstrap.tables import element_metas, element_recipes, keyed_job, state_names
 from statetool.saving.composition import Composition, OperatorChange, SourceOperator, StreamWriteTask
 from statetool.saving.grafts import check_added
-from statetool.saving.plan_checks import check_native, prove_moves, writes_raw_timers
+from statetool.saving.plan_checks import check_native, has_timers, prove_moves, writes_raw_timers
 from statetool.saving.streams.conversion import StateConversion
 from statetool.saving.streams.elements import element_streams
 from statetool.saving.streams.in_place import streams_in_place
@@ -28,6 +28,7 @@ from statetool.serializers.core.base import all_parts
 from statetool.serializers.kryo.serializer import KryoSerializer
 from statetool.snapshot.operator import OperatorInventory
 from statetool.types.declared import NOTHING_DECLARED, TypeContext
+from statetool.types.operators import describe_operators
 
 DescribedTables: TypeAlias = Sequence[tuple[KeyedBootstrap | ElementBootstrap, TableSchema]]
 
@@ -185,17 +186,34 @@ class KeyedPlan:
         ------
         UnsupportedError
             The form cannot hold a state.
+
+        Warns
+        -----
+        UserWarning
+            State of the heap backend that was to keep its form becomes canonical.
         """
-        form, streams = self.layout.change.form, task.streams
+        form, streams, keeps = self.layout.change.form, task.streams, self.layout.change.keeps_form
         if form is None or form == "canonical":
             return task
         assert isinstance(streams, KeyedStreams)
-        check_native(form, streams.parsed, operator, self.layout.label)
+        added = (a.source.operator for a in self.layout.change.added)
+        raw_timers = writes_raw_timers(form, () if operator is None else (operator, *added))
+        # The first timers of an operator show nothing of where its job keeps timers.
+        raw_timers |= form == "rocksdb" and keeps and operator is not None and not has_timers(operator)
+        try:
+            check_native(form, streams.parsed, operator, self.layout.label, raw_timers=raw_timers)
+        except UnsupportedError as error:
+            is_asynchronous = any(meta.backend_type == KEY_VALUE_V2 for meta in streams.parsed.states)
+            if not keeps or form != "heap" or is_asynchronous:
+                raise
+            # Its job restores canonical state too.
+            warn(
+                f"{describe_operators([self.layout.label])} becomes canonical, which the heap backend restores: {error}"
+            )
+            return task
         native: NativeForm | HeapForm = HeapForm()
         if form != "heap":
-            added = (a.source.operator for a in self.layout.change.added)
-            raw_timers = writes_raw_timers(form, () if operator is None else (operator, *added))
-            native = NativeForm(checkpoint_id=self.layout.checkpoint_id, raw_timers=raw_timers)
+            native = NativeForm.like(operator, self.layout.checkpoint_id, raw_timers=raw_timers)
         return replace(task, streams=replace(streams, native=native))
 
     def _entries(

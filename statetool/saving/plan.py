@@ -20,13 +20,14 @@ from statetool.errors import (
 from statetool.formats.key_groups import check_max_parallelism
 from statetool.formats.metadata import OperatorState
 from statetool.java.hashing.formulas import HashFormula
+from statetool.saving.bootstrap.model import KeyedBootstrap
 from statetool.saving.bootstrap.release import for_release
 from statetool.saving.catch_up import with_origin
 from statetool.saving.composition import Composition, OperatorChange, Runner, SourceOperator
-from statetool.saving.decision import Decision
+from statetool.saving.decision import Decision, in_same_form
 from statetool.saving.grafts import check_source, grafted_state
 from statetool.saving.operator_plan import DescribedTables, ElementPlan, KeyedPlan, Layout, PlannedOperator
-from statetool.saving.plan_checks import check_change, check_moves, check_names, prove_moves, stored_form
+from statetool.saving.plan_checks import check_change, check_moves, check_names, prove_moves
 from statetool.saving.uids import find_operator
 from statetool.saving.versions import Target
 from statetool.snapshot.operator import OperatorInventory
@@ -72,14 +73,14 @@ def plan_composition(
                 if _find(base, name) is None:
                     existing = {} if composition.base is None else composition.base.operators
                     _check_meant(name, requested, existing)
-                planned.append(_plan_new(name, change, tables, composition, runner))
+                planned.append(_plan_new(name, change, tables, composition, runner, release))
                 continue
             if old.operator_id in changed:
                 raise OptionError(f"operator {name!r} is changed twice, under two names")
             changed.add(old.operator_id)
             assert composition.base is not None
             source = SourceOperator(composition.base, composition.base.operator(name))
-            planned.append(_plan_change(source.operator.label, old, change, tables, composition, source))
+            planned.append(_plan_change(source.operator.label, old, change, tables, composition, source, release))
         except StatetoolError as error:
             raise error.at(operator=name) from error.__cause__
     unchanged = {o.operator_id: o for o in remaining if o.operator_id not in changed}
@@ -92,7 +93,9 @@ def plan_composition(
             if form is not None or (operator.elements.are_unflushed and _can_rewrite(operator)):
                 old = unchanged.pop(operator.state.operator_id)
                 source = SourceOperator(composition.base, operator)
-                planned.append(_plan_change(operator.label, old, OperatorChange(form=form), [], composition, source))
+                planned.append(
+                    _plan_change(operator.label, old, OperatorChange(form=form), [], composition, source, release)
+                )
     return list(unchanged.values()), planned
 
 
@@ -138,7 +141,7 @@ def _check_meant(uid: str, change: OperatorChange, base: Mapping[str, OperatorIn
 
 
 def _plan_new(
-    uid: str, change: OperatorChange, tables: DescribedTables, composition: Composition, runner: Runner
+    uid: str, change: OperatorChange, tables: DescribedTables, composition: Composition, runner: Runner, release: Target
 ) -> PlannedOperator:
     if change.dropped_states or change.renames:
         known = [] if composition.base is None else list(composition.base.operators)
@@ -148,6 +151,8 @@ def _plan_new(
     max_parallelism = change.max_parallelism or composition.max_parallelism
     parallelism = change.parallelism or min(max_parallelism, runner.parallelism)
     check_max_parallelism(max_parallelism, parallelism)
+    if any(isinstance(bootstrap, KeyedBootstrap) for bootstrap in change.bootstraps):
+        change = in_same_form(change, None, composition, release, uid)
     layout = Layout.of(uid, change, tables, composition, NOTHING_DECLARED, max_parallelism, parallelism)
     return layout.planned(None, KeyedPlan.of(layout, tables).task(None), ElementPlan.of(layout, tables).task(None))
 
@@ -174,7 +179,7 @@ def _plan_graft(
     proof = prove_moves(graft.operator, number, change.formula or HashFormula.declared({}))
     change = replace(change, max_parallelism=number, parallelism=parallelism, formula=proof.formula)
     state = grafted_state(composition, name, graft)
-    return replace(_plan_change(name, state, change, tables, composition, graft), graft=graft)
+    return replace(_plan_change(name, state, change, tables, composition, graft, release), graft=graft)
 
 
 def _plan_change(
@@ -184,6 +189,7 @@ def _plan_change(
     tables: DescribedTables,
     composition: Composition,
     source: SourceOperator,
+    release: Target,
 ) -> PlannedOperator:
     """Plan a change of an operator of the base, or of another snapshot; ``old`` is the operator under its new name."""
     operator = source.operator
@@ -191,15 +197,18 @@ def _plan_change(
     parallelism = change.parallelism or old.parallelism
     check_moves(source.inventory.metadata, operator, max_parallelism, parallelism)
     check_change(operator, old, change)
-    if composition.form == "same" and change.form is None and (form := stored_form(operator)) != "canonical":
-        change = replace(change, form=form, keeps_form=True)
-    layout = Layout.of(label, change, tables, composition, operator.types, max_parallelism, parallelism)
-    keyed, elements = KeyedPlan.of(layout, tables), ElementPlan.of(layout, tables)
-    check_names(operator, label, change, keyed.gone, elements.gone)
-    decision = Decision(operator, old, change, layout, keyed, elements)
-    written = keyed.task(operator, moves=decision.moves) if decision.writes_keyed else None
-    return layout.planned(
+
+    def decide(change: OperatorChange) -> Decision:
+        layout = Layout.of(label, change, tables, composition, operator.types, max_parallelism, parallelism)
+        return Decision(operator, old, change, layout, KeyedPlan.of(layout, tables), ElementPlan.of(layout, tables))
+
+    decision = decide(change)
+    check_names(operator, label, change, decision.keyed.gone, decision.elements.gone)
+    if decision.writes_keyed:
+        decision = decide(in_same_form(change, operator, composition, release, label))
+    written = decision.keyed.task(operator, moves=decision.moves) if decision.writes_keyed else None
+    return decision.layout.planned(
         decision.carried,
         with_origin(written, source, change) if decision.writes_keyed else decision.in_place,
-        elements.task(operator) if decision.writes_elements else None,
+        decision.elements.task(operator) if decision.writes_elements else None,
     )

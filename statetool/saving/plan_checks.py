@@ -11,7 +11,8 @@ from statetool.formats.metadata import OperatorState, SnapshotMetadata
 from statetool.formats.state_meta import KEY_VALUE_V2, StateMetaInfo
 from statetool.java.hashing.formulas import HashFormula
 from statetool.java.hashing.prove import KeyProof, prove_hashes
-from statetool.saving.composition import Composition, KeyedForm, OperatorChange
+from statetool.saving.composition import Composition, OperatorChange
+from statetool.saving.forms import KeyedForm
 from statetool.saving.uids import find_operator
 from statetool.snapshot.operator import OperatorInventory
 from statetool.types.operators import describe_operators
@@ -121,8 +122,15 @@ def check_moves(
             ).at(operator=operator.label)
 
 
-def check_native(form: KeyedForm, header: KeyedHeader, operator: OperatorInventory | None, label: str) -> None:
+def check_native(
+    form: KeyedForm, header: KeyedHeader, operator: OperatorInventory | None, label: str, *, raw_timers: bool
+) -> None:
     """Refuse states that the native form of a backend cannot have.
+
+    Parameters
+    ----------
+    raw_timers
+        Whether timers are written as raw keyed state.
 
     Raises
     ------
@@ -130,15 +138,15 @@ def check_native(form: KeyedForm, header: KeyedHeader, operator: OperatorInvento
         An asynchronous state, a name that is not that of a column family of its own, raw keyed state beside timers, or a value whose end is not
         known where the form does not store it.
     """
-    has_raw_timers = operator is not None and bool(operator.keyed.raw_timer_states)
+    gets_raw_timers = raw_timers and any(meta.kind == "timers" for meta in header.states)
     if (
         operator is not None
         and operator.keyed.own_raw_subtasks
-        and (has_raw_timers or writes_raw_timers(form, [operator]))
+        and (operator.keyed.raw_timer_states or gets_raw_timers)
     ):
         raise UnsupportedError(
             f"raw keyed state of subtask {operator.keyed.own_raw_subtasks[0]} without timers, where a native savepoint has timers",
-            hint="use the canonical format: omit --format and --backend",
+            hint="use the canonical format (--format canonical, format='canonical')",
         ).at(operator=label)
     names = {"default"}  # a family that each database has, and that is not for states
     for meta in header.states:
@@ -153,7 +161,7 @@ def check_native(form: KeyedForm, header: KeyedHeader, operator: OperatorInvento
         if family_name(meta.name) in names:
             raise UnsupportedError(
                 "a name that RocksDB and ForSt cannot use for a column family",
-                hint="give the state another name first (statetool state rename), or use the canonical format",
+                hint="give the state another name first (statetool state rename), or use the canonical format (--format canonical, format='canonical')",
             ).at(operator=label, state=meta.name)
         names.add(family_name(meta.name))
 
@@ -165,22 +173,9 @@ def _check_ends(header: KeyedHeader, meta: StateMetaInfo, label: str) -> None:
         if serializer.needs_frame:
             raise UnsupportedError(
                 f"the end of a value of {serializer.type_name}, which the layout of the heap backend does not store, is not known",
-                hint=serializer.missing_declaration_hint or "use the canonical format: omit --format and --backend",
+                hint=serializer.missing_declaration_hint
+                or "use the canonical format (--format canonical, format='canonical')",
             ).at(operator=label, state=meta.name)
-
-
-def stored_form(operator: OperatorInventory) -> KeyedForm:
-    """Return the form in which state of an operator is written so that it keeps that of its base; canonical for forms that are not written.
-
-    Databases of RocksDB and ForSt differ only in their timers, which stay where they are. Only ForSt has asynchronous state.
-    """
-    layouts = {stored.layout() for stored in operator.keyed.managed} - {"empty"}
-    if layouts == {"heap"}:
-        return "heap"
-    if layouts != {"database"}:
-        return "canonical"
-    states = (meta for _, meta in operator.keyed_states.values())
-    return "forst" if any(meta.backend_type == KEY_VALUE_V2 for meta in states) else "rocksdb"
 
 
 def writes_raw_timers(form: KeyedForm | None, operators: Collection[OperatorInventory]) -> bool:
@@ -197,19 +192,14 @@ def warn_of_assumed_timers(composition: Composition, *, stacklevel: int) -> None
 
     ``stacklevel`` counts from the caller.
     """
-    if composition.form not in ("rocksdb", "same"):
+    if composition.form != "rocksdb":
         return
     base = () if composition.base is None else tuple(composition.base.operators.values())
     removed = {find_operator([o.state for o in base], name).operator_id for name in composition.removed}
     sources = [o for o in base if o.state.operator_id not in removed]
     sources += [graft.operator for graft in composition.grafts]
-    found: list[str] = []
-    if composition.form == "rocksdb":
-        found = [o.label for o in sources if not writes_raw_timers("rocksdb", [o]) and _assumes_timers(o)]
+    found: list[str] = [o.label for o in sources if not writes_raw_timers("rocksdb", [o]) and _assumes_timers(o)]
     for uid, change in composition.changes.items():
-        if composition.form == "same":
-            found += [uid] if _gets_first_timers(composition, uid, change) else []
-            continue
         found += [uid for b in change.bootstraps if getattr(b, "timers", None) is not None and uid not in found]
     if found:
         warn(
@@ -220,25 +210,14 @@ def warn_of_assumed_timers(composition: Composition, *, stacklevel: int) -> None
         )
 
 
-def _gets_first_timers(composition: Composition, uid: str, change: OperatorChange) -> bool:
-    """Return True if an operator whose state stays in databases of RocksDB has no timers, and gets some."""
-    gets = any(getattr(b, "timers", None) is not None for b in change.bootstraps)
-    if not gets and not any(_has_timers(a.source.operator) for a in change.added):
-        return False
-    found = [
-        o for label, o in (() if composition.base is None else composition.base.operators.items())
-        if uid in (str(label), o.state.operator_id)
-    ]  # fmt: skip
-    return any(stored_form(o) == "rocksdb" and not _has_timers(o) for o in found)
-
-
-def _has_timers(operator: OperatorInventory) -> bool:
+def has_timers(operator: OperatorInventory) -> bool:
+    """Return True if an operator has timers, wherever they are stored."""
     return any(meta.kind == "timers" for _, meta in operator.keyed_states.values())
 
 
 def _assumes_timers(operator: OperatorInventory) -> bool:
     """Return True if an operator has timers, and they do not come from a database."""
-    return _has_timers(operator) and any(stored.owned_database() is None for stored in operator.keyed.managed)
+    return has_timers(operator) and any(stored.owned_database() is None for stored in operator.keyed.managed)
 
 
 def prove_moves(operator: OperatorInventory, max_parallelism: int, declared: HashFormula) -> KeyProof:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from statetool.snapshot.keyed import KeyedInventory
     from statetool.sql_plans.aggregates import PlanAggregates
     from statetool.sql_plans.compiled_plan import CompiledPlan
+    from statetool.sql_plans.outlines import NodeOutline
 
 _NO_STATES: Final[Mapping[str, Any]] = MappingProxyType({})
 
@@ -251,6 +252,39 @@ class OperatorInventory:
             )
         except (OptionError, FormatError) as error:
             raise error.at(operator=self.label) from error.__cause__
+
+    @property
+    def has_plan(self) -> bool:
+        """Whether the compiled plan of the job is known."""
+        return self._plan is not None
+
+    @cached_property
+    def plan_node(self) -> tuple[str, NodeOutline] | None:
+        """The operator's uid in the compiled plan, empty if it is not known, and the outline of its node.
+
+        ``None`` without a plan, or if the plan has no such operator.
+
+        Raises
+        ------
+        OptionError
+            The plan does not fit the operator.
+        FormatError
+            The plan lacks a member that such a node has.
+        """
+        if self._plan is None:
+            return None
+        from statetool.sql_plans.outlines import outline_of
+
+        label = self.label
+        try:
+            node = self._plan.find_node(label.operator_id, label.uid, label.name)
+            if node is None:
+                return None
+            if self.has_sql_rows:
+                self.columns_of(self._plan, node)  # raises an error if the rows are not those of the node
+            return label.uid or self._plan.uid_of(label.operator_id), outline_of(self._plan, node)
+        except (OptionError, FormatError) as error:
+            raise error.at(operator=label) from error.__cause__
 
     @property
     def has_sql_rows(self) -> bool:

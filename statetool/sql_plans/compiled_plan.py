@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 
 from statetool.errors import FormatError, OptionError
@@ -42,7 +43,7 @@ _TRANSFORMATIONS: Final = (
     "window-rank",
 )  # fmt: skip
 #: Transformations with state that only nodes of the same name have.
-_OF_ONE_NODE: Final = frozenset({
+WITH_STATE: Final = frozenset({
     "changelog-normalize", "deduplicate", "delta-join", "global-group-aggregate", "global-window-aggregate", "group-aggregate",
     "group-table-aggregate", "group-window-aggregate", "incremental-group-aggregate", "interval-join", "join", "match", "multi-join",
     "over-aggregate", "rank", "sink", "temporal-join", "window-aggregate", "window-deduplicate", "window-join", "window-rank",
@@ -146,6 +147,10 @@ class CompiledPlan:
                 yield f"{node}_{name}", node
                 yield f"{node}_{spec.get('type')}_{name}", node
 
+    def uid_of(self, operator_id: str) -> str:
+        """Return the uid of an operator in Flink's default formats, empty if it has another."""
+        return next((uid for uid, _ in self.uids() if operator_id_for_uid(uid) == operator_id), "")
+
     def node_of(self, operator_id: str, uid: str = "", name: str = "") -> int:
         """Return the node of an operator.
 
@@ -161,6 +166,22 @@ class CompiledPlan:
         OptionError
             No node of the plan has the operator, or the node with its id is of another type.
         """
+        node = self.find_node(operator_id, uid, name)
+        if node is None:
+            raise OptionError(
+                f"the plan has no node for operator {name or uid or operator_id!r}",
+                hint=f"compile the plan of this job, or pass node= in Python: {self._listed()}",
+            )
+        return node
+
+    def find_node(self, operator_id: str, uid: str = "", name: str = "") -> int | None:
+        """Return the node of an operator, ``None`` if the plan has none. Parameters as for :meth:`node_of`.
+
+        Raises
+        ------
+        OptionError
+            The node with the operator's id is of another type.
+        """
         by_uid = _UID.fullmatch(uid)
         if by_uid is not None and int(by_uid[1]) in self.nodes:
             return self._of_type(int(by_uid[1]), by_uid[2].rpartition("_")[2], uid)
@@ -172,10 +193,7 @@ class CompiledPlan:
             node = int(by_name[2])
             if self._is_called(node, by_name[1]):
                 return node
-        raise OptionError(
-            f"the plan has no node for operator {name or uid or operator_id!r}",
-            hint=f"compile the plan of this job, or pass node= in Python: {self._listed()}",
-        )
+        return None
 
     def _listed(self) -> str:
         return ", ".join(f"{i} ({n.get('type')})" for i, n in self.nodes.items())
@@ -183,7 +201,7 @@ class CompiledPlan:
     def _of_type(self, node: int, transformation: str, uid: str) -> int:
         """Return the node, after a check that nodes of its type have such an operator."""
         own = _TYPE.fullmatch(str(self.nodes[node].get("type")))
-        if own is not None and own[1] != transformation and {own[1], transformation} <= _OF_ONE_NODE:
+        if own is not None and own[1] != transformation and {own[1], transformation} <= WITH_STATE:
             raise OptionError(
                 f"the plan does not fit: node {node} is {own[1]!r}, and the operator is {uid!r}",
                 hint="compile the plan of this job",
@@ -222,10 +240,8 @@ class CompiledPlan:
         """
         if node not in self.nodes:
             raise OptionError(f"the plan has no node {node}", hint=f"nodes: {self._listed()}")
-        try:
+        with self.locating(node):
             return self._node(node, expressions=expressions).columns(states, key)
-        except (KeyError, IndexError, TypeError, AttributeError, RecursionError) as e:
-            raise FormatError(f"node {node} of the plan ({self.nodes[node].get('type')}) lacks {e}") from e
 
     def views(self, node: int) -> dict[str, str]:
         """Return the aggregates of a node, named by expressions, by the prefixes of the states in which they keep values (``agg0$``).
@@ -235,10 +251,8 @@ class CompiledPlan:
         FormatError
             The plan lacks a member that such a node has.
         """
-        try:
+        with self.locating(node):
             return self._node(node, expressions=True).views()
-        except (KeyError, IndexError, TypeError, AttributeError, RecursionError) as e:
-            raise FormatError(f"node {node} of the plan ({self.nodes[node].get('type')}) lacks {e}") from e
 
     def settings(self, node: int) -> dict[str, str]:
         """Return what decides which rows a node keeps: its order, its windows and their bounds, by readable names.
@@ -248,8 +262,20 @@ class CompiledPlan:
         FormatError
             The plan lacks a member that such a node has.
         """
-        try:
+        with self.locating(node):
             return dict(self._node(node, expressions=True).settings())
+
+    @contextmanager
+    def locating(self, node: int) -> Iterator[None]:
+        """Name the node in the error for a member that the plan lacks.
+
+        Raises
+        ------
+        FormatError
+            The plan lacks a member that such a node has.
+        """
+        try:
+            yield
         except (KeyError, IndexError, TypeError, AttributeError, RecursionError) as e:
             raise FormatError(f"node {node} of the plan ({self.nodes[node].get('type')}) lacks {e}") from e
 

@@ -140,6 +140,8 @@ COMMANDS: Final = (
     ("stats", "PATH", "--estimate"),
     ("stats", "PATH/.."),
     ("diff", "PATH", "OTHER"),
+    ("match", "PATH", "OTHER"),
+    ("match", "PATH", "OTHER", "--match", f"{HOSTILE}={HOSTILE}"),
     ("diff", "PATH", "UNKNOWN"),
     ("diff", "PATH", "PATH"),
     ("diff", "PATH", "OTHER", "--uid", HOSTILE, "--keys", json.dumps([HOSTILE])),

@@ -143,8 +143,9 @@ def test_settings_of_the_new_job(corpus: Path, tmp_path: Path) -> None:
     config.write_text("state.backend.type: org.example.Backend\nrestart-strategy.type: none\npekko.framesize: 1000b\n")
     path = snapshot_of(corpus / "v2_3_0-hashmap-checkpoint-inline")
     check = st.check(path, flink_version="2.3", config=config, claim_mode="no_claim")
-    assert {("G3", "note"), ("H12", "note"), ("R2", "not")} <= found(check)
+    assert {("G3", "unknown"), ("H12", "note"), ("R2", "not")} <= found(check)
     assert "H9" not in {rule for rule, _ in found(check)}
+    assert "G3" not in rules_of(st.check(path, flink_version="2.3", config=config, claim_mode="claim"))
     config.write_text("pekko.framesize: 10485760b\n")
     assert "R2" not in {rule for rule, _ in found(st.check(path, flink_version="2.3", config=config))}
 
@@ -223,7 +224,7 @@ def test_topics_that_the_new_job_does_not_have(connector_cases: Path) -> None:
 
 
 def test_sinks_of_other_releases_and_guarantees(connector_cases: Path, tmp_path: Path) -> None:
-    """X3, X5, X17: KafkaSink 4.0 and later writes version 2, and has no state unless it is exactly once."""
+    """X3, X5, X17 (by E4): KafkaSink 4.0 and later writes version 2, and has no state unless it is exactly once."""
     old, new = (snapshot_of(connector_cases / n) for n in ("v2_3_0-kafka-sink", "v1_20_5-kafka-sink"))
     ids = {o.uid: o.operator_id for o in st.load(old).operators.values()}
     check = st.check(old, new)
@@ -409,6 +410,15 @@ def test_synchronous_state_that_becomes_asynchronous(corpus: Path, tmp_path: Pat
     check = st.check(old, new)
     assert {("V5", "note"), ("V6", "not")} <= found(check)
     assert "V6" not in rules_of(st.check(new, new))
+    # Without a time to live, only Flink 2.0 refuses it, and ForSt in any release if the snapshot is canonical.
+    canonical, mortal, mortal_new = (str(tmp_path / name) for name in ("canonical", "mortal", "mortal-new"))
+    st.drop(old, str(tmp_path / "dropped"), ["with-ttl"])
+    st.convert(str(tmp_path / "dropped"), canonical)
+    st.convert(canonical, mortal, format="native", backend="forst")
+    st.convert(canonical, mortal_new, format="native", backend="forst", state_api="v2")
+    for snapshot, release, kind in ((mortal, "2.3", ""), (mortal, "2.0", "not"), (canonical, "2.3", "not")):
+        kinds = {k for rule, k in found(st.check(snapshot, mortal_new, flink_version=release)) if rule == "V6"}
+        assert kinds == ({kind} if kind else set())
     assert "V5" not in rules_of(st.check(old, flink_version="2.3", backend="rocksdb"))
 
 
@@ -429,7 +439,7 @@ def test_options_of_databases(corpus: Path, tmp_path: Path) -> None:
     assert ("K13", "note") in found(check)
 
 
-def test_settings_of_serializers(corpus: Path, tmp_path: Path) -> None:
+def test_settings_of_serializers(corpus: Path, public_jar: Path, tmp_path: Path) -> None:
     """S5, S7."""
     path, config = snapshot_of(corpus / "v2_3_0-hashmap-canonical"), tmp_path / "config.yaml"
     config.write_text("pipeline.force-avro: true\n")
@@ -437,7 +447,13 @@ def test_settings_of_serializers(corpus: Path, tmp_path: Path) -> None:
     assert {("S5", "unknown"), ("S7", "note")} <= found(check)
     assert "corpus.PublicTypes$" in rules_of(check)["S5"]
     assert "Kryo may not read" in rules_of(check)["S7"]
-    assert "Kryo of Flink 1.x does not start" in rules_of(st.check(path, flink_version="1.20", config=config))["S7"]
+    of_1 = rules_of(st.check(path, flink_version="1.20", config=config))["S7"]
+    assert "Kryo of Flink 1.x does not start" in of_1
+    assert "Flink 2.x" not in of_1
+    # The release is not known.
+    of_both = rules_of(st.check(path, other_jars=[public_jar], config=config))["S7"]
+    assert "Kryo of Flink 1.x does not start" in of_both
+    assert "in Flink 2.x, Kryo may not read the private fields of java." in of_both
     config.write_text("env.java.opts.all: --add-opens=java.base/java.util=ALL-UNNAMED\npipeline.force-avro: false\n")
     assert not {"S5", "S7"} & rules_of(st.check(path, flink_version="2.3", config=config)).keys()
 

@@ -66,6 +66,7 @@ def kinds_of(operator: Any) -> tuple[str, ...]:
 
 @pytest.mark.full
 def test_what_only_running_code_tells(version: str, tmp_path: Path) -> None:
+    """S3."""
     states = (*STATES, CHILL) if version.startswith("1.") else STATES
     kryo: Any = 2 if version.startswith("1.") else 5
     old = st.load(write(version, "before", states, tmp_path / "old"), uids=[s.name for s in states], kryo=kryo)

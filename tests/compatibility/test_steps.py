@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import shutil
@@ -189,6 +190,7 @@ def test_files_are_looked_for_where_flink_opens_them(restores: Path, corpus: Pat
     ],
 )
 def test_connectors_are_compared(connector_cases: Path, old: str, new: str, kinds: set[tuple[str, str]]) -> None:
+    """C1, C2, C3 (as C1), O7, O8, C15 (by O8), X1, X7."""
     check = st.check(snapshot_of(connector_cases / old), snapshot_of(connector_cases / new))
     assert {k for k in found(check) if k[1] != "note"} == kinds
 
@@ -594,7 +596,7 @@ def test_coordinators_that_are_not_of_sources_are_assumed(connector_cases: Path,
 
 
 def test_configuration_that_fails_later(corpus: Path, tmp_path: Path) -> None:
-    """H6, H7, G7, S4: settings of the new job."""
+    """H6, H7, G7, Q9, S4: settings of the new job."""
     path = snapshot_of(corpus / "v2_3_0-hashmap-canonical")
     config = tmp_path / "config.yaml"
     config.write_text(
@@ -604,7 +606,14 @@ def test_configuration_that_fails_later(corpus: Path, tmp_path: Path) -> None:
     kinds = found(st.check(path, path, config=config))
     assert {("H6", "loses"), ("H7", "note"), ("G7", "loses"), ("S4", "not")} <= kinds
     config.write_text("execution.runtime-mode: AUTOMATIC\n")
-    assert ("H6", "unknown") in found(st.check(path, path, config=config))
+    check = st.check(path, path, config=config)
+    assert ("H6", "unknown") in found(check)
+    assert "Q9" not in rules_of(check)
+    for option in ("execution.state-recovery.path", "execution.savepoint.path"):
+        config.write_text(f"{option}: s3://b/savepoint\n")
+        check = st.check(path, path, config=config)
+        assert ("Q9", "note") in found(check)
+        assert option in rules_of(check)["Q9"]
 
 
 def test_a_uid_that_only_the_old_jar_has_is_unknown(restores: Path, tmp_path: Path) -> None:
@@ -697,6 +706,27 @@ def test_the_table_of_rules_is_that_of_the_code() -> None:
     for test in {r.test for r in rules.values() if r.test}:
         file, _, name = test.partition("::")
         assert f"def {name}(" in (HERE.parent / file).read_text(), test
+
+
+#: Tests of all rules that pairs of jobs show: they compare verdicts with what Flink did.
+_OF_PAIRS: Final = "test_what_flink_did_with_each_pair_is_what_is_said"
+
+
+def test_each_rule_is_named_where_its_test_is() -> None:
+    """In the function, or in the tables of its module, such as ``SWAPPED``."""
+    unnamed = []
+    for rule in restore_rules():
+        file, _, name = rule.test.partition("::")
+        if name in ("", _OF_PAIRS):
+            continue
+        text = (HERE.parent / file).read_text()
+        functions = {
+            f.name: ast.get_source_segment(text, f) for f in ast.parse(text).body if isinstance(f, ast.FunctionDef)
+        }
+        tables = [ast.get_source_segment(text, n) for n in ast.parse(text).body if isinstance(n, ast.AnnAssign)]
+        if not any(re.search(rf"\b{rule.id}\b", found or "") for found in (functions[name], *tables)):
+            unnamed.append((rule.id, rule.test))
+    assert unnamed == []
 
 
 def test_unknown_options_are_refused(restores: Path) -> None:

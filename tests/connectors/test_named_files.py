@@ -103,6 +103,7 @@ def test_verify_says_which_files_are_needed_and_which_are_gone(checkpoint: Path)
 
 
 def test_check_and_report_say_it_too(checkpoint: Path) -> None:
+    """X11."""
     (ahead,) = (o for o in statetool.check(load(checkpoint), flink_version="2.3").operators if o.uid == "ahead")
     assert ahead.verdict == "fully"
     assert any("Needs files that only its state names" in c.reason for c in ahead.causes)

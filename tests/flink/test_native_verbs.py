@@ -11,6 +11,8 @@ import pyarrow.compute as pc
 import pytest
 
 import statetool
+from statetool.formats.metadata.properties import read_properties
+from statetool.formats.operator_id import operator_id_for_uid
 from tests.support.corpora.kryo_classes import CLASSES
 from tests.support.flink import judge, windows
 from tests.support.flink.corpus_cases import (
@@ -107,3 +109,88 @@ def test_a_copy_in_the_same_form_restores(
     answer = judge.restore(flink, target, judge.requests_for(target, expected), backend=backend, parallelism=3)
     assert judge.differences(answer, expected) == []
     assert windows.wrongly_continued(flink, target, expected, backend=backend) == []
+
+
+def with_new_operator(edits: statetool.SavepointWriter, target: Path, flink: FlinkMachine) -> dict[str, Any]:
+    """Add an operator with timers in the same form, and return what Flink should find in it."""
+    keys = list(range(50))
+    timers = pa.table({"key": keys, "timestamp": [1000 + key for key in keys], "domain": ["event"] * 50})
+    state = statetool.bootstrap_keyed_state(pa.table({"key": keys, "n": keys}), timers=timers)
+    added = edits.with_operator("added", state, parallelism=2, max_parallelism=128, new=True)
+    added.write(str(target), format="same", flink_version=flink.version)
+    return {
+        "operator_id": operator_id_for_uid("added"),
+        "max_parallelism": 128,
+        "keyed_state": {
+            "states": {"n": {"rows": [{"key": key, "value": key} for key in keys]}},
+            "event_time_timers": [{"key": key, "namespace": None, "timestamp": 1000 + key} for key in keys],
+            "processing_time_timers": [],
+        },
+    }
+
+
+@pytest.mark.case("{written}")
+@pytest.mark.parametrize(
+    ("written", "backend"),
+    [
+        ("rocksdb-incremental", "rocksdb"),
+        ("rocksdb-heap-timers", "rocksdb"),
+        ("hashmap-checkpoint", "hashmap"),
+        pytest.param("forst", "forst", marks=pytest.mark.since(2, 0)),
+        pytest.param("forst-native", "forst", marks=pytest.mark.since(2, 0)),
+    ],
+)
+def test_a_new_operator_beside_native_ones_restores(
+    flink: FlinkMachine, corpus: Path, tmp_path: Path, written: str, backend: str
+) -> None:
+    """In the databases of RocksDB and ForSt, in a canonical stream beside the layout of the heap backend."""
+    case = own_case(corpus, flink, written)
+    expected = expected_of(case)
+    target = tmp_path / "same"
+    edits = statetool.SavepointWriter.from_existing(statetool.load(str(metadata_of(case)), declarations=CLASSES))
+    only = {"added": with_new_operator(edits, target, flink)}
+    old, expected = expected, {**expected, **only}
+    requests = judge.requests_for(target, expected)
+    answer = judge.restore(
+        flink, target, requests, backend=backend, parallelism=2, savepoint=tmp_path / "again", format="NATIVE"
+    )
+    assert judge.differences(answer, expected) == []
+    assert judge.read_back(Path(answer["savepoint"]), old, parallelism=2) == []
+    for factory in ("HEAP", "default") if backend != "hashmap" else ():
+        config = {f"state.backend.{backend}.timer-service.factory": "HEAP"} if factory == "HEAP" else {}
+        answer = judge.restore(
+            flink, target, judge.requests_for(target, only), backend=backend, parallelism=3, config=config
+        )
+        assert judge.differences(answer, only) == []
+
+
+@pytest.mark.case("rocksdb-canonical")
+@pytest.mark.parametrize("max_parallelism", [None, 256])
+def test_a_canonical_operator_beside_databases_restores(
+    flink: FlinkMachine, corpus: Path, tmp_path: Path, max_parallelism: int | None
+) -> None:
+    """The metadata says that the savepoint is native. Flink decides for each operator by its handles."""
+    case, canonical = own_case(corpus, flink, "rocksdb-incremental"), own_case(corpus, flink, "rocksdb-canonical")
+    names = ["by-tuple", "timers", "collections-by-string"]
+    expected, grafted = expected_of(case), expected_of(canonical)
+    target = tmp_path / "same"
+    statetool.graft(
+        str(metadata_of(case)), str(metadata_of(canonical)), str(target), {name: f"other-{name}" for name in names},
+        max_parallelism=max_parallelism, format="same",
+    )  # fmt: skip
+    for name in names:
+        number = max_parallelism or grafted[name]["max_parallelism"]
+        other = {"operator_id": operator_id_for_uid(f"other-{name}"), "max_parallelism": number}
+        expected[f"other-{name}"] = {**grafted[name], **other}
+    opened = statetool.load(str(target), uids=[f"other-{name}" for name in names])
+    forms = {opened[f"other-{name}"].inventory.keyed.managed[0].layout() for name in names}
+    assert forms == {"database" if max_parallelism else "canonical"}
+    properties = read_properties(opened._inventory.metadata.properties)
+    assert properties is not None
+    assert properties.format == "native"
+    answer = judge.restore(
+        flink, target, judge.requests_for(target, expected), backend="rocksdb", parallelism=2,
+        savepoint=tmp_path / "again", format="CANONICAL",
+    )  # fmt: skip
+    assert judge.differences(answer, expected) == []
+    assert judge.read_back(Path(answer["savepoint"]), expected, parallelism=2) == []

@@ -198,15 +198,123 @@ def digests(savepoint: statetool.Savepoint) -> dict[str, list[bytes]]:
     return found
 
 
-def test_first_timers_of_an_operator_in_databases_are_warned_of(tmp_path: Path) -> None:
+def with_timers(backend: str, tmp_path: Path) -> tuple[statetool.Savepoint, Any, Any]:
+    """A native base with an operator without timers, its state, and that with timers."""
     table = pa.table({"key": [1, 2], "n": [3, 4]})
-    writer = statetool.SavepointWriter.new().with_operator("op", statetool.bootstrap_keyed_state(table), parallelism=1)
-    writer.write(str(tmp_path / "base"), flink_version="2.3", format="native", backend="rocksdb")
+    state = statetool.bootstrap_keyed_state(table)
+    writer = statetool.SavepointWriter.new().with_operator("op", state, parallelism=1)
+    writer.write(str(tmp_path / "base"), flink_version="2.3", format="native", backend=backend)  # type: ignore[arg-type]
     timers = pa.table({"key": [1], "timestamp": [5], "domain": ["event"]})
-    edits = statetool.SavepointWriter.from_existing(statetool.load(str(tmp_path / "base")))
-    added = edits.with_operator("op", statetool.bootstrap_keyed_state(table, timers=timers))
-    with pytest.warns(UserWarning, match="operator op has timers: a job that keeps timers on the heap"):
-        added.write(str(tmp_path / "same"), format="same")
+    return statetool.load(str(tmp_path / "base")), state, statetool.bootstrap_keyed_state(table, timers=timers)
+
+
+def handles_of(snapshot: str) -> dict[str, tuple[type | None, type | None]]:
+    """The kinds of managed and of raw keyed state of the first subtask of each operator."""
+    operators = statetool.load(snapshot)._inventory.operators.values()
+    first = {str(o.label): o.state.subtasks[0] for o in operators}
+    return {
+        uid: (None if s.managed_keyed is None else type(s.managed_keyed), None if s.raw_keyed is None else type(s.raw_keyed))
+        for uid, s in first.items()
+    }  # fmt: skip
+
+
+def test_first_timers_of_an_operator_in_databases_are_raw(tmp_path: Path) -> None:
+    """Nothing shows where the job will keep its timers. It finds raw ones in each place."""
+    base, _, timed = with_timers("rocksdb", tmp_path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        edits = statetool.SavepointWriter.from_existing(base)
+        edits.with_operator("op", timed).write(str(tmp_path / "same"), format="same")
+    assert handles_of(str(tmp_path / "same")) == {"op": (IncrementalHandle, KeyGroupsHandle)}
+    (timer,) = statetool.load(str(tmp_path / "same"))["op"].to_arrow("timers").to_pylist()
+    assert (timer["key"], timer["timestamp"]) == (1, 5)
+    # Timers that are in a database already stay there.
+    edits = statetool.SavepointWriter.from_existing(statetool.load(str(tmp_path / "same")))
+    edits.with_operator("op", timed).write(str(tmp_path / "again"), format="same")
+    assert handles_of(str(tmp_path / "again")) == {"op": (IncrementalHandle, KeyGroupsHandle)}
+
+
+@pytest.mark.parametrize(
+    ("backend", "managed", "raw"),
+    [("rocksdb", IncrementalHandle, KeyGroupsHandle), ("forst", IncrementalHandle, KeyGroupsHandle), ("heap", KeyGroupsHandle, None)],
+)  # fmt: skip
+def test_a_new_operator_has_the_form_of_all_others(
+    tmp_path: Path, backend: str, managed: type, raw: type | None
+) -> None:
+    """ForSt restores no canonical state. The heap backend does."""
+    base, _, timed = with_timers(backend, tmp_path)
+    edits = statetool.SavepointWriter.from_existing(base)
+    edits.with_operator("new", timed, parallelism=1, new=True).write(str(tmp_path / "same"), format="same")
+    found = handles_of(str(tmp_path / "same"))
+    assert found["new"] == (managed, raw)
+    if backend == "heap":
+        new = statetool.load(str(tmp_path / "same"))["new"].inventory
+        assert {stored.layout() for stored in new.keyed.managed} == {"canonical"}
+
+
+@pytest.mark.parametrize(
+    ("base", "other", "wanted"),
+    [
+        ("rocksdb", "heap", "database"),
+        ("rocksdb", "canonical", "database"),
+        ("rocksdb", "rocksdb", "database"),
+        ("heap", "rocksdb", "canonical"),
+        ("heap", "heap", "heap"),
+        ("canonical", "rocksdb", "canonical"),
+        ("none", "rocksdb", "database"),
+    ],
+)
+def test_a_graft_that_changes_has_a_form_that_the_backend_of_the_base_restores(
+    tmp_path: Path, base: str, other: str, wanted: str
+) -> None:
+    folders = {}
+    for name, form in (("base", base), ("other", other)):
+        state = statetool.bootstrap_keyed_state(pa.table({"key": [1, 2], "n": [3, 4]}))
+        writer = statetool.SavepointWriter.new().with_operator(name, state, parallelism=1)
+        folders[name] = str(tmp_path / name)
+        chosen: Any = {} if form in ("canonical", "none") else {"format": "native", "backend": form}
+        writer.write(folders[name], flink_version="2.3", **chosen)
+    if base == "none":
+        statetool.drop(folders["base"], str(tmp_path / "empty"), ["base"])
+        folders["base"] = str(tmp_path / "empty")
+    dst = str(tmp_path / "new")
+    statetool.graft(folders["base"], folders["other"], dst, ["other"], max_parallelism=256, format="same")
+    assert {s.layout() for s in statetool.load(dst)["other"].inventory.keyed.managed} == {wanted}
+    assert content_of(dst)
+
+
+def test_a_release_without_native_savepoints_gets_canonical_state(corpus: Path, tmp_path: Path) -> None:
+    """It is unknown if the job has a later release than the one that wrote the base."""
+    base = str(metadata_of(corpus / "v1_13_6-rocksdb-incremental"))
+    old = statetool.load(base, declarations=CLASSES, uids=["by-tuple"])
+    (tmp_path / "work").mkdir()
+    with pytest.warns(UserWarning, match="becomes canonical: Flink before 1.15"):
+        statetool.rescale(old, str(tmp_path / "old"), {"by-tuple": 64}, format="same")
+    assert [*kinds_of(str(tmp_path / "old")).values()].count({"canonical"}) == 1
+    writer = statetool.SavepointWriter.from_existing(old).with_operator(
+        "new", statetool.bootstrap_keyed_state(pa.table({"key": [1], "n": [2]})), new=True, parallelism=1
+    )
+    writer.write(str(tmp_path / "later"), flink_version="1.15", format="same")
+    assert [*kinds_of(str(tmp_path / "later")).values()] == [{"database"}] * (len(kinds_of(base)) + 1)
+
+
+def test_what_the_layout_of_the_heap_backend_cannot_hold_becomes_canonical(tmp_path: Path) -> None:
+    """Values without a known end: the heap backend restores them from canonical state, which has lengths."""
+    zoo = statetool.load(ZOO)  # without the declarations of the classes of orders
+    others = [name for name in map(str, zoo._inventory.operators) if name != "timers"]
+    only, heap, both = (str(tmp_path / name) for name in ("only", "heap", "both"))
+    statetool.drop(zoo, only, others)
+    statetool.convert(only, heap, format="native", backend="heap")
+    statetool.graft(heap, zoo, both, ["orders"], format="same")
+    assert kinds_of(both) == {"timers": {"heap"}, "orders": {"canonical"}}
+    with pytest.warns(
+        UserWarning, match="operator timers becomes canonical, which the heap backend restores: the end of"
+    ):
+        statetool.move_state(both, str(tmp_path / "moved"), "orders", "timers", ["order"], format="same")
+    assert kinds_of(str(tmp_path / "moved"))["timers"] == {"canonical"}
+    canonical = str(tmp_path / "canonical")
+    statetool.move_state(both, canonical, "orders", "timers", ["order"], format="canonical")
+    assert content_of(str(tmp_path / "moved")) == content_of(canonical)
 
 
 def test_the_same_format_has_no_backend(tmp_path: Path) -> None:

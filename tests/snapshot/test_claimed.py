@@ -56,6 +56,7 @@ def claimed(corpus: Path, folder: Path) -> tuple[Path, Path]:
 
 
 def test_one_finding_and_a_copy(corpus: Path, tmp_path: Path) -> None:
+    """M7."""
     snapshot, savepoint = claimed(corpus, tmp_path)
     count = len(list(savepoint.iterdir()))
     assert count > 20

@@ -11,26 +11,12 @@ import numpy.typing as npt
 
 from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.state_meta import StateMetaInfo
-from statetool.io.output import Output
 from statetool.serializers.core.base import Serializer, all_parts
+from statetool.serializers.equal_types import is_text_only, snapshot_bytes
 from statetool.serializers.kryo.serializer import KryoSerializer
-from statetool.serializers.runtime import unwrap
-from statetool.serializers.typeutils.pojo import PojoSerializer
-from statetool.types import ListType, MapType, Scalar
 from statetool.types.declared import TypeContext
 
 _SEED: Final = 0x9E3779B97F4A7C15
-#: Classes whose values are text.
-_TEXT: Final = {f"java.{n}" for n in ("lang.String", "lang.Character", "util.UUID", "util.Currency", "util.Locale")}
-#: Fields of POJOs that Flink 2.x writes with serializers of its own, instead of with Kryo.
-_COLLECTIONS: Final = {"java.util.List": ListType, "java.util.Set": ListType, "java.util.Map": MapType}
-
-
-def snapshot_bytes(serializer: Serializer) -> bytes:
-    """Return the snapshot bytes of a serializer."""
-    out = Output()
-    serializer.write_snapshot(out)
-    return bytes(out)
 
 
 @dataclass(frozen=True)
@@ -56,14 +42,6 @@ class Meaning:
         return bool(a.program() == b.program()) and a.logical == b.logical
 
 
-def is_text_only(serializer: Serializer) -> bool:
-    """Return True if values are JSON text because the fields of their class are unknown. Only Kryo can recreate objects from it."""
-    if not isinstance(serializer, KryoSerializer) or serializer.logical != Scalar("string"):
-        return False
-    declared = serializer.context.find(serializer.type_class)
-    return serializer.type_class not in _TEXT and (declared is None or declared.kind != "enum")
-
-
 def uncompared_reason(before: Meaning, after: Meaning) -> str:
     """Return the reason why differing bytes may be equal values, empty if values tell.
 
@@ -77,19 +55,6 @@ def uncompared_reason(before: Meaning, after: Meaning) -> str:
         return ""
     hint = unknown.missing_declaration_hint
     return f"the content of {unknown.type_name} is unknown{f': {hint}' if hint else ''}"
-
-
-def same_described_type(before: Serializer, after: Serializer) -> bool:
-    """Return True if two types are equal apart from collections that Kryo wrote in Flink 1.x and Flink 2.x writes with their types."""
-    first, second = unwrap(before), unwrap(after)
-    if is_text_only(first) != is_text_only(second):
-        kryo, other = (first, second) if is_text_only(first) else (second, first)
-        return isinstance(kryo, KryoSerializer) and isinstance(other.logical, _COLLECTIONS.get(kryo.type_class, ()))
-    theirs = dict(second.children())
-    if type(first) is not type(second) or [n for n, _ in first.children()] != list(theirs) or not theirs:
-        return first.type_name == second.type_name and first.logical == second.logical
-    same_class = not isinstance(first, PojoSerializer) or first.pojo_class == second.pojo_class  # type: ignore[attr-defined]
-    return same_class and all(same_described_type(part, theirs[name]) for name, part in first.children())
 
 
 def key_meaning(header: KeyedHeader, meta: StateMetaInfo, types: TypeContext) -> Meaning:

@@ -6,7 +6,6 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
-from statetool.analysis.comparison.meaning import same_described_type, snapshot_bytes
 from statetool.analysis.comparison.prose import different_part, first_difference, look_alike
 from statetool.analysis.comparison.records import StructureDifference
 from statetool.errors import several
@@ -14,6 +13,7 @@ from statetool.formats.metadata.handles import streams_of
 from statetool.formats.state_meta import StateMetaInfo
 from statetool.serializers.core.base import Serializer, all_parts
 from statetool.serializers.core.opaque import OpaqueSerializer
+from statetool.serializers.equal_types import same_described_type, snapshot_bytes
 from statetool.serializers.typeutils.pojo import PojoSerializer
 from statetool.snapshot.metadata_tables import file_rows, operator_row
 from statetool.snapshot.operator import OperatorInventory

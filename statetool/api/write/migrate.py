@@ -5,7 +5,6 @@ The source snapshot is never changed, an existing target raises ``TargetExistsEr
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,7 +12,7 @@ from statetool.api.load import inventory_of
 from statetool.api.savepoint import Savepoint
 from statetool.api.write.options import KeyedWriteOptions, WriteOptions
 from statetool.api.write.verbs import migrate as verbs
-from statetool.errors import FormatError, OptionError, TargetExistsError
+from statetool.errors import OptionError
 from statetool.types.options import whole_number
 
 if TYPE_CHECKING:
@@ -74,13 +73,10 @@ def write_plan(plan: MigrationPlan, path: str) -> None:
     TargetExistsError
         The file already exists.
     """
+    from statetool.io.json_text import write_json
     from statetool.migration.text import plan_record
 
-    try:
-        with open(path, "x", encoding="utf-8") as f:
-            f.write(json.dumps(plan_record(plan), indent=2, ensure_ascii=False) + "\n")
-    except FileExistsError as e:
-        raise TargetExistsError(f"{path} already exists", hint="pass the name of a new file") from e
+    write_json(path, plan_record(plan))
 
 
 def read_plan(path: str, src: str | Savepoint) -> MigrationPlan:
@@ -348,16 +344,10 @@ def _plan(base: Inventory, new_job: Inventory | None, plan: str | MigrationPlan 
 
 
 def _read_plan(path: str, base: Inventory) -> MigrationPlan:
-    from statetool.io.files import InputFile
+    from statetool.io.json_text import read_json
     from statetool.migration.text import read_plan as parse_plan
 
-    with InputFile(path) as f:
-        raw = bytes(f.read_at(0, f.size))
-    try:
-        document = json.loads(raw)
-    except (ValueError, RecursionError) as e:
-        raise FormatError(f"{path} is not valid JSON: {e}") from e
-    return parse_plan(document, base)
+    return parse_plan(read_json(path), base)
 
 
 def release_of(plan: MigrationPlan, base: Inventory) -> str | None:

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from typing_extensions import Self
 
+from statetool.saving.forms import DEFAULT_FORMAT
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from statetool.api.execution import Execution
     from statetool.api.savepoint import Savepoint
-    from statetool.saving.composition import SnapshotForm
+    from statetool.saving.forms import SnapshotForm
     from statetool.snapshot.inventory import Inventory
 
 
@@ -161,14 +163,14 @@ class WriteOptions(CopyOptions):
 class KeyedWriteOptions(WriteOptions):
     """Options of functions that write keyed state in the canonical format, in the native one of a backend, or in that of the base."""
 
-    format: str = "canonical"
+    format: str = DEFAULT_FORMAT
     backend: str | None = None
 
     def __post_init__(self) -> None:
         self._form()  # a form that does not exist is refused before anything is read
 
     def _form(self) -> SnapshotForm:
-        from statetool.saving.composition import parse_form
+        from statetool.saving.forms import parse_form
 
         return parse_form(self.format, self.backend)
 

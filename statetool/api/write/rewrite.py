@@ -31,7 +31,7 @@ def rescale(
     *,
     parallelism: int | Mapping[str, int] | None = None,
     hashes: Mapping[str, str] | None = None,
-    format: Literal["same", "canonical", "native"] = "canonical",
+    format: Literal["same", "canonical", "native"] = "same",
     backend: Literal["rocksdb", "forst", "heap"] | None = None,
     on_plan: Callable[[RescalePlan], object] | None = None,
     dry_run: bool = False,
@@ -183,7 +183,7 @@ def convert(
     OptionError
         There is no such format.
     """
-    from statetool.saving.composition import parse_form
+    from statetool.saving.forms import parse_form
     from statetool.saving.verbs.convert import plan_convert
 
     options = KeyedWriteOptions.of(locals())

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from statetool.compatibility.verdicts import Cause, Check
     from statetool.formats.state_meta import StateMetaInfo
     from statetool.migration.plan import MigrationPlan
-    from statetool.saving.composition import SnapshotForm
+    from statetool.saving.forms import SnapshotForm
     from statetool.snapshot.state_tables import Scope
 
 
@@ -138,7 +138,7 @@ def upgrade(
     renames: Mapping[str, str] | None = None,
     fills: Mapping[str, Any] | None = None,
     last_access_ms: int | None = None,
-    format: Literal["same", "canonical", "native"] = "canonical",
+    format: Literal["same", "canonical", "native"] = "same",
     on_plan: Callable[[MigrationPlan], object] | None = None,
     dry_run: bool = False,
     take_over: bool = False,
@@ -268,7 +268,7 @@ def upgrade(
 
 def _form_of(format: str, backend: str | None) -> SnapshotForm:
     """Return the form of keyed state. The backend is that of the new job, in the canonical format too."""
-    from statetool.saving.composition import parse_form
+    from statetool.saving.forms import parse_form
 
     return parse_form(format, backend if format == "native" else None)
 

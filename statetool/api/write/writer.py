@@ -22,7 +22,8 @@ from statetool.java.declaring.classes import declared_classes
 from statetool.java.declaring.states import StateType
 from statetool.saving.bootstrap.datasets import TableInBatches
 from statetool.saving.compose import check_composition, write_composition
-from statetool.saving.composition import Composition, OperatorChange, parse_form
+from statetool.saving.composition import Composition, OperatorChange
+from statetool.saving.forms import DEFAULT_FORMAT, parse_form
 from statetool.saving.plan_checks import warn_of_assumed_timers
 from statetool.saving.publish import INLINE_BYTES
 from statetool.saving.streams.filters import FilterChain
@@ -396,7 +397,7 @@ class SavepointWriter:
         reference_files: bool = False,
         inline_bytes: int = INLINE_BYTES,
         take_over: bool = False,
-        format: Literal["same", "canonical", "native"] = "canonical",
+        format: Literal["same", "canonical", "native"] = DEFAULT_FORMAT,
         backend: Literal["rocksdb", "forst", "heap"] | None = None,
     ) -> Savepoint:
         """Write the savepoint and open it.
@@ -463,7 +464,7 @@ class SavepointWriter:
         target: str | None = None,
         flink_version: str | None = None,
         take_over: bool = False,
-        format: Literal["same", "canonical", "native"] = "canonical",
+        format: Literal["same", "canonical", "native"] = DEFAULT_FORMAT,
         backend: Literal["rocksdb", "forst", "heap"] | None = None,
     ) -> Comparison:
         """Return the differences, as :meth:`statetool.Savepoint.diff` does, without writing the savepoint.

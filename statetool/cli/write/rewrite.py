@@ -155,14 +155,41 @@ def convert(options: CommonOptions, given: verbs.Convert) -> None:
 def uid(options: CommonOptions, given: verbs.ChangeUids) -> None:
     """Change uids of operators.
 
-    OLD and NEW are uids or operator ids (32 hex digits).
+    OLD and NEW are uids or operator ids (32 hex digits). With --match, each operator gets the uid or id that its partner
+    has in the new job, and operators without a partner keep theirs.
 
     Examples:
       statetool uid savepoint-1a2b renamed orders=orders-v2
       statetool uid savepoint-1a2b renamed cbc357ccb763df2852fee8c4fc7d55f2=orders
+      statetool uid savepoint-1a2b renamed --match pairs.json
     """
-    options.output.rows(run_verb(given, options))
+    if (given.match is None) == (not given.changes):
+        raise OptionError("uid needs the new uids", hint="pass either OLD=NEW or --match FILE")
+    changes = given.changes if given.match is None else _changes_of_match(given.match)
+    options.output.rows(run_verb(given, options, changes=changes))
     report_target(given.dst, options)
+
+
+def _changes_of_match(file: str) -> dict[str, str]:
+    """Return the new uid or id by old id from a file of ``statetool match``.
+
+    Raises
+    ------
+    OptionError
+        The file is not one of ``match``, an operator has no decided partner, or all operators have the same id in both jobs.
+    FormatError
+        The file is not valid JSON.
+    """
+    from statetool.io.json_text import read_json
+    from statetool.snapshot.matching import Matching  # needs the serializers
+
+    try:
+        changes = Matching.parse(read_json(file)).changes
+    except OptionError as error:
+        raise error.at(file=file) from None
+    if not changes:
+        raise OptionError(f"{file} has no operator with another id in B", hint="start the job from the snapshot itself")
+    return changes
 
 
 @click.command(cls=Command)

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from statetool.analysis.comparison.meaning import snapshot_bytes
 from statetool.compatibility.rules.avro import by_position, canonical, equal, other_values, unreadable
 from statetool.compatibility.rules.beam import resolve_coders
 from statetool.compatibility.rules.flinkx import ACCEPTING, accept_parts, resolve_arity, same_case_class
@@ -33,6 +32,7 @@ from statetool.io.output import Output
 from statetool.serializers.avro.serializer import AvroSerializer
 from statetool.serializers.core.base import Serializer, all_parts
 from statetool.serializers.core.opaque import OpaqueSerializer, UnderivedSerializer
+from statetool.serializers.equal_types import snapshot_bytes
 from statetool.serializers.kryo.serializer import KryoSerializer
 from statetool.serializers.libraries.beam.serializer import BeamSerializer
 from statetool.serializers.libraries.flinkx.case_class import FlinkxCaseClassSerializer

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from statetool.analysis.comparison.meaning import snapshot_bytes
 from statetool.compatibility.running.machine import Part, Question
 from statetool.compatibility.running.samples import Sample, element_sample, keyed_sample
 from statetool.errors import NO_FINDING, StatetoolError, UnknownSerializerError
@@ -14,6 +13,7 @@ from statetool.formats.state_meta import StateMetaInfo
 from statetool.serializers.avro.serializer import AvroSerializer
 from statetool.serializers.core.base import Serializer, all_parts
 from statetool.serializers.core.opaque import OpaqueSerializer, UnderivedSerializer
+from statetool.serializers.equal_types import snapshot_bytes
 from statetool.serializers.kryo.serializer import KryoSerializer
 from statetool.serializers.libraries.flinkx.case_class import FlinkxCaseClassSerializer
 from statetool.serializers.messages import DeclaredMessageSerializer

@@ -62,8 +62,8 @@ def _own_backend(restore: Restore) -> Iterator[Result]:
     config = restore.options.config
     backend = "" if config is None else own_backend(config)
     if backend and restore.options.mode == "no_claim":
-        text = f"The state backend {backend} must support NO_CLAIM (supportsNoClaimRestoreMode), otherwise the first checkpoint fails."
-        yield note("G3", text, "Restore with claim mode CLAIM if it does not.")
+        text = f"The claim mode is NO_CLAIM: the first checkpoint fails the job unless the state backend {backend} overrides supportsNoClaimRestoreMode, which is false by default."
+        yield is_unknown("G3", text, "Restore with claim mode CLAIM (--claim-mode claim) if it does not.")
 
 
 def _own_triggers(restore: Restore) -> Iterator[Result]:

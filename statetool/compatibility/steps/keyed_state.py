@@ -20,7 +20,7 @@ from statetool.compatibility.declared_states import (
     check_times_to_live,
 )
 from statetool.compatibility.declared_types import resolve_information
-from statetool.compatibility.releases import may_be_of_2
+from statetool.compatibility.releases import kryo_of, may_be_of_2
 from statetool.compatibility.restore import Pair, Restore, hidden_values
 from statetool.compatibility.running.results import NOT_RUN
 from statetool.compatibility.states import (
@@ -510,12 +510,17 @@ def _opened_packages(restore: Restore) -> Iterator[Result]:
     if config is None or "--add-opens" in (config.text(_JVM_OPTIONS) or ""):
         return
     found = sorted({n for p in restore.pairs for n in _types_of(p.old, KryoSerializer)})
-    why = "Kryo of Flink 1.x does not start (its Chill serializers read private fields of the JDK's classes)"
-    if restore.releases and restore.releases[0].startswith("2."):
-        found = [n for n in found if n.startswith("java.")]
-        why = "Kryo may not read the private fields of the JDK's classes"
-    if found:
-        text = f"Kryo writes {', '.join(found[:3])}, and {_JVM_OPTIONS} of the configuration has no --add-opens: from Java 17 on, {why}."
+    of_jdk = [n for n in found if n.startswith("java.")]
+    kryo = kryo_of(restore.releases)
+    first = "Kryo of Flink 1.x does not start (its Chill serializers read private fields of the JDK's classes)"
+    second = f"Kryo may not read the private fields of {', '.join(of_jdk[:3])}"
+    written = of_jdk if kryo == 5 else found
+    if kryo is None and of_jdk:
+        why = f"{first}, and in Flink 2.x, {second}"
+    else:
+        why = second if kryo == 5 else first
+    if written:
+        text = f"Kryo writes {', '.join(written[:3])}, and {_JVM_OPTIONS} of the configuration has no --add-opens: from Java 17 on, {why}."
         yield note("S7", text, "Keep the options of env.java.opts.all that Flink's own config.yaml has.")
 
 

@@ -46,6 +46,7 @@ from statetool.compatibility.verdicts import (
 )
 from statetool.errors import several
 from statetool.formats.operator_id import operator_id_for_uid
+from statetool.operations.advice.restore_settings import RESTORED
 from statetool.snapshot.metadata_tables import operator_row
 from statetool.snapshot.operator import OperatorInventory
 from statetool.types.flink_calls import function_counts, functions_of_uids, given_uids
@@ -385,6 +386,14 @@ def _sql_options(restore: Restore) -> Iterator[Result]:
     yield Assumption(rule="Q6", text=text, option="a compiled plan")
 
 
+def _path_of_all(restore: Restore) -> Iterator[Result]:
+    """Q9: a path in the configuration, or of ``SET`` in the SQL client, is that of all jobs (``SavepointRestoreSettings.fromConfiguration``)."""
+    config = restore.options.config
+    if config is not None and config.text(RESTORED):
+        text = f"The configuration sets {config.name(RESTORED)}: each job that is submitted with it, and names no other snapshot, restores that one."
+        yield note("Q9", text, "Remove it after the restore; in the SQL client with RESET.")
+
+
 def _shape(operator: OperatorInventory) -> tuple[tuple[str, ...], ...]:
     """Return names, kinds and types of the states of an operator, without those of sources, which know their splits."""
     metas = [*(m for _, m in operator.listed_keyed.values()), *operator.listed_elements.values()]
@@ -465,6 +474,7 @@ STEP: Final = Step(
         guarded(_other_functions),
         guarded(_sql_ids),
         guarded(_sql_options),
+        _path_of_all,
         per_pair(check_returning_states),
         guarded(_not_in_jar),
         guarded(check_main_classes),

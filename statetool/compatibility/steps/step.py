@@ -143,14 +143,14 @@ def is_unknown(
 
 
 def loses(rule: str, text: str, remedy: Remedy | str | None = None, operator: OperatorInventory | None = None) -> Found:
-    """Return the finding that values are lost although Flink restores the snapshot."""
+    """Return the finding that values are lost without an error of Flink."""
     return _warns(rule, CheckWarning(kind="loses", message=text, remedy=_as_remedy(remedy)), operator)
 
 
 def may_change(
     rule: str, text: str, remedy: Remedy | str | None = None, operator: OperatorInventory | None = None
 ) -> Found:
-    """Return the finding that values or results may change although Flink restores the snapshot."""
+    """Return the finding that values or results may change without an error of Flink."""
     return _warns(rule, CheckWarning(kind="may_change", message=text, remedy=_as_remedy(remedy)), operator)
 
 

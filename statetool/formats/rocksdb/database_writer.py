@@ -5,8 +5,10 @@ RocksDB itself makes the other files (``OPTIONS``, ``IDENTITY``) when it opens a
 
 from __future__ import annotations
 
+import secrets
 import sys
 import time
+import uuid
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from types import TracebackType
@@ -17,7 +19,8 @@ import numpy as np
 from statetool.formats.rocksdb.manifest import Manifest, TableFile, varint
 from statetool.formats.rocksdb.slices import Slice
 from statetool.formats.rocksdb.table_output import Write
-from statetool.formats.rocksdb.table_writer import TableSettings, TableWriter
+from statetool.formats.rocksdb.table_settings import TableSettings
+from statetool.formats.rocksdb.table_writer import TableWriter
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -31,6 +34,8 @@ _MANIFEST_NUMBER: Final = 4
 _FIRST_NUMBER: Final = 5
 #: Numbers of properties in the manifest: times of the oldest entry and of the file.
 _OLDEST_TIME, _FILE_TIME = 5, 6
+_SESSION_DIGITS: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_SESSION_SIZE: Final = 20
 
 
 class FileOutput(Protocol):
@@ -72,6 +77,9 @@ class DatabaseWriter:
     ) -> None:
         self._create, self._families, self._settings = create, families, settings
         self._table_bytes = table_bytes
+        # By these, RocksDB tells apart files of the same number in a shared cache.
+        session = "".join(secrets.choice(_SESSION_DIGITS) for _ in range(_SESSION_SIZE))
+        self._writer = str(uuid.uuid4()), session
         self._open: dict[int, tuple[TableWriter, FileOutput]] = {}
         self._files: dict[int, list[TableFile]] = {i: [] for i in range(len(families))}
         self._next_number = _FIRST_NUMBER
@@ -112,7 +120,7 @@ class DatabaseWriter:
             number, self._next_number = self._next_number, self._next_number + 1
             out = self._create(f"{number:06d}.sst")
             out.__enter__()
-            table = TableWriter(out.write, family + 1, self._families[family], number, self._settings)
+            table = TableWriter(out.write, family + 1, self._families[family], number, self._settings, self._writer)
             self._open[family] = table, out
         table, _ = self._open[family]
         table.add(entries)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import bz2
+import zlib
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
@@ -13,11 +15,22 @@ from statetool.kernels.rocksdb.checksums import checksum_of_block
 
 Write: TypeAlias = Callable[[bytes | memoryview], object]
 _COPY_BYTES: Final = 8 << 20
+
+
+def _deflate(plain: bytes) -> bytes:
+    """Return the bytes without a header, for a window of 16 KiB."""
+    compressor = zlib.compressobj(wbits=-14)
+    return compressor.compress(plain) + compressor.flush()
+
+
 #: Compressions by the property ``rocksdb.compression``: the byte of a block, and whether the uncompressed size precedes its bytes.
 _COMPRESSIONS: Final[dict[bytes, tuple[int, bool, Callable[[bytes], object]]]] = {
     b"Snappy": (1, False, cramjam.snappy.compress_raw),
     b"LZ4": (4, True, lambda plain: cramjam.lz4.compress_block(plain, store_size=False)),
+    b"LZ4HC": (5, True, lambda plain: cramjam.lz4.compress_block(plain, store_size=False, mode="high_compression")),
     b"ZSTD": (7, True, cramjam.zstd.compress),
+    b"Zlib": (2, True, _deflate),
+    b"BZip2": (3, True, bz2.compress),
 }
 
 

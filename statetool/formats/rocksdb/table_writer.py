@@ -1,15 +1,12 @@
 """New RocksDB table files: sorted entries with sequence number 0, as at the bottom level after a full compaction.
 
-RocksDB 6.6 and later read format version 5 with CRC-32C. Each key is stored once, so the index has user keys. Index values are
-delta-encoded, and each index entry is a restart point.
+RocksDB 6.6 and later read format version 5 with CRC-32C. Each key is stored once, so the index has user keys from version 3 on. Index values
+are delta-encoded from version 4 on, and each index entry is a restart point.
 """
 
 from __future__ import annotations
 
-import secrets
 import time
-import uuid
-from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -18,6 +15,7 @@ from statetool.formats.rocksdb.manifest import BYTEWISE, varint
 from statetool.formats.rocksdb.slices import Slice
 from statetool.formats.rocksdb.table_file import INDEX_TYPE, MAGIC, PROPERTIES, TAG_BYTES
 from statetool.formats.rocksdb.table_output import TableOutput, Write, compress_block, footer_places, meta_block
+from statetool.formats.rocksdb.table_settings import BLOCK_SIZE, TableSettings
 from statetool.kernels.core.arrays import Bytes, frozen
 from statetool.kernels.core.words import copy_ranges
 from statetool.kernels.rocksdb.blocks import TRAILER_BYTES, encode_index
@@ -26,35 +24,10 @@ from statetool.kernels.rocksdb.table_blocks import VALUE, encode_blocks
 
 #: Tag of all entries: sequence number 0, a value.
 TAG: Final = bytes([VALUE]) + bytes(7)
-_FORMAT_VERSION: Final = 5
+#: Format versions from which the index has user keys, and delta-encoded values.
+_USER_KEYS, _DELTA_VALUES = 3, 4
 #: Bytes of entries that are encoded at once.
 _PORTION_BYTES: Final = 256 << 10
-_SESSION_DIGITS: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-_SESSION_SIZE: Final = 20
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableSettings:
-    """Settings of new table files; by default those of RocksDB.
-
-    Attributes
-    ----------
-    compression
-        ``Snappy``, ``LZ4``, ``ZSTD`` or ``NoCompression``.
-    merge_operator
-        Name of the merge operator of the column families.
-    restart_interval
-        Number of entries from one restart point of a block to the next.
-    database, session
-        Identities of the writer, by which RocksDB tells apart files of the same number in a shared cache.
-    """
-
-    merge_operator: str = "nullptr"
-    compression: str = "Snappy"
-    block_bytes: int = 4096
-    restart_interval: int = 16
-    database: str = field(default_factory=lambda: str(uuid.uuid4()))
-    session: str = field(default_factory=lambda: "".join(secrets.choice(_SESSION_DIGITS) for _ in range(_SESSION_SIZE)))
 
 
 class TableWriter:
@@ -66,12 +39,23 @@ class TableWriter:
         The column family.
     number
         The number of the file.
+    writer
+        Identities of the database and of the session of its writer.
     """
 
-    def __init__(self, write: Write, family: int, family_name: str, number: int, settings: TableSettings) -> None:
+    def __init__(
+        self,
+        write: Write,
+        family: int,
+        family_name: str,
+        number: int,
+        settings: TableSettings,
+        writer: tuple[str, str],
+    ) -> None:
         self._out = TableOutput(write)
         self._family, self._family_name, self.number = family, family_name, number
-        self._settings = settings
+        self._settings, self._writer = settings, writer
+        self._portion_bytes = max(_PORTION_BYTES, settings.block_bytes)
         self._waiting: list[Slice] = []
         self._waiting_bytes = 0
         self._entries = self._key_bytes = self._value_bytes = 0
@@ -97,7 +81,7 @@ class TableWriter:
         self._value_bytes += size - key_bytes
         self._waiting.append(_join([entries]))
         self._waiting_bytes += size
-        if self._waiting_bytes >= _PORTION_BYTES:
+        if self._waiting_bytes >= self._portion_bytes:
             self._encode(final=False)
 
     def _encode(self, *, final: bool) -> None:
@@ -137,17 +121,28 @@ class TableWriter:
         properties = self._out.block(meta_block(self._properties(data_bytes, len(index) + TRAILER_BYTES)), 0, CRC32C)
         metaindex = self._out.block(meta_block({PROPERTIES: b"".join(map(varint, properties))}), 0, CRC32C)
         footer = bytes([CRC32C]) + footer_places(metaindex, index_place)
-        self._out.write(footer + _FORMAT_VERSION.to_bytes(4, "little") + MAGIC)
+        self._out.write(footer + self._settings.format_version.to_bytes(4, "little") + MAGIC)
         return self._first + TAG, self._index_keys[-1] + TAG
 
+    @property
+    def _has_user_keys(self) -> bool:
+        return self._settings.format_version >= _USER_KEYS
+
+    @property
+    def _has_delta_values(self) -> bool:
+        return self._settings.format_version >= _DELTA_VALUES
+
     def _index(self) -> bytes:
-        keys: Bytes = frozen(np.frombuffer(b"".join(self._index_keys), dtype=np.uint8))
-        key_end = np.cumsum([len(key) for key in self._index_keys])
+        tag = b"" if self._has_user_keys else TAG
+        keys: Bytes = frozen(np.frombuffer(b"".join(key + tag for key in self._index_keys), dtype=np.uint8))
+        key_end = np.cumsum([len(key) + len(tag) for key in self._index_keys])
         size = np.array(self._sizes, dtype=np.int64)
         offset = np.cumsum(size + TRAILER_BYTES) - size - TRAILER_BYTES
         key = np.concatenate([[0], key_end[:-1]]).astype(np.int64)
         out, restarts = np.empty(len(keys) + 44 * len(size) + 8, dtype=np.uint8), np.empty(len(size), dtype=np.int64)
-        used = encode_index(keys, key, key_end, 0, 1, offset, size, restarts, out)
+        used = encode_index(
+            keys, key, key_end - len(tag), len(tag), int(self._has_delta_values), offset, size, restarts, out
+        )
         return out[:used].tobytes()
 
     def _properties(self, data_bytes: int, index_bytes: int) -> dict[bytes, bytes]:
@@ -155,7 +150,8 @@ class TableWriter:
         numbers = {
             "column.family.id": self._family, "creation.time": now, "data.size": data_bytes, "deleted.keys": 0,
             "file.creation.time": now, "filter.size": 0, "fixed.key.length": 0, "format.version": 0,
-            "index.key.is.user.key": 1, "index.size": index_bytes, "index.value.is.delta.encoded": 1, "merge.operands": 0,
+            "index.key.is.user.key": int(self._has_user_keys), "index.size": index_bytes,
+            "index.value.is.delta.encoded": int(self._has_delta_values), "merge.operands": 0,
             "num.data.blocks": len(self._sizes), "num.entries": self._entries, "num.range-deletions": 0,
             "oldest.key.time": now, "original.file.number": self.number, "raw.key.size": self._key_bytes,
             "raw.value.size": self._value_bytes,
@@ -163,12 +159,12 @@ class TableWriter:
         texts = {
             "block.based.table.prefix.filtering": "0", "block.based.table.whole.key.filtering": "1",
             "column.family.name": self._family_name, "comparator": BYTEWISE.decode(), "compression": settings.compression,
-            "creating.db.identity": settings.database, "creating.session.identity": settings.session,
+            "creating.db.identity": self._writer[0], "creating.session.identity": self._writer[1],
             "merge.operator": settings.merge_operator, "prefix.extractor.name": "nullptr", "property.collectors": "[]",
         }  # fmt: skip
         properties = {f"rocksdb.{name}".encode(): varint(value) for name, value in numbers.items()}
         properties |= {f"rocksdb.{name}".encode(): value.encode() for name, value in texts.items()}
-        return properties | {INDEX_TYPE: bytes(4)}
+        return properties | {INDEX_TYPE: bytes(4), BLOCK_SIZE: varint(settings.block_bytes)}
 
 
 def _join(entries: list[Slice]) -> Slice:

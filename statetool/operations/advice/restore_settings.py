@@ -12,6 +12,7 @@ from statetool.operations.advice.configuration import Configuration
 
 ClaimMode: TypeAlias = Literal["claim", "no_claim", "legacy"]
 CLAIM_MODE: Final = "execution.state-recovery.claim-mode"
+RESTORED: Final = "execution.state-recovery.path"
 CHANGE_LOG: Final = "state.changelog.enabled"
 BACKEND: Final = "state.backend.type"
 LOCAL_RECOVERY: Final = "execution.state-recovery.approximate-local-recovery"

@@ -29,6 +29,7 @@ from statetool.operations.advice.restore_settings import (
     CLAIM_MODE,
     LOCAL_RECOVERY,
     RESTARTS,
+    RESTORED,
     RUNTIME_MODE,
     TIMERS,
     checkpoint_storage,
@@ -46,7 +47,6 @@ _PAUSE: Final = f"{_C}min-pause"
 _TIMEOUT: Final = f"{_C}timeout"
 _CONCURRENT: Final = f"{_C}max-concurrent-checkpoints"
 _UNALIGNED: Final = f"{_C}unaligned.enabled"
-_RESTORED: Final = "execution.state-recovery.path"
 _TEN_MINUTES_MS: Final = 600_000.0
 _LEAST_MS: Final = 10
 _MOST_INLINE_BYTES: Final = 1 << 20
@@ -370,7 +370,7 @@ def _claims(known: Known) -> Finding | None:
         return known.finding("warning", "claim-legacy", CLAIM_MODE, SAVEPOINTS, message)
     if mode != "no_claim":
         return None
-    is_chosen = configuration.text(CLAIM_MODE) is not None or configuration.text(_RESTORED) is not None
+    is_chosen = configuration.text(CLAIM_MODE) is not None or configuration.text(RESTORED) is not None
     if fails_without_claim(configuration):
         message = (
             "the changelog backend cannot write the full checkpoint that NO_CLAIM, the default, forces after a restore from a savepoint or"

@@ -43,8 +43,8 @@ _CONSEQUENCES: Final[dict[Level, str]] = {
 }
 _WARNINGS: Final = {
     "later": "Flink restores the snapshot, and the job fails afterwards.",
-    "loses": "Values are lost although Flink restores the snapshot.",
-    "may_change": "Values may change although Flink restores the snapshot.",
+    "loses": "Values are lost without an error of Flink.",
+    "may_change": "Values may change without an error of Flink.",
 }
 _VERDICTS: Final[dict[Verdict, str]] = {
     "fully": "The job restores.",

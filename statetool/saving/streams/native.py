@@ -15,6 +15,7 @@ from typing import Final
 
 import numpy as np
 
+from statetool.errors import StatetoolError
 from statetool.formats.backends.column_families import family_name
 from statetool.formats.heap.group_writer import HeapGroupWriter
 from statetool.formats.keyed.entries import EntryBatch
@@ -22,13 +23,14 @@ from statetool.formats.keyed.header import KeyedHeader, write_keyed_header
 from statetool.formats.metadata.handles import IncrementalHandle, KeyGroupsHandle
 from statetool.formats.rocksdb.database_writer import TABLE_BYTES, DatabaseWriter
 from statetool.formats.rocksdb.slices import Slice
-from statetool.formats.rocksdb.table_writer import TableSettings
+from statetool.formats.rocksdb.table_settings import TableSettings, settings_of
 from statetool.formats.timers.raw_output import RawTimerWriter
 from statetool.kernels.core.arrays import Bytes, Int64s, frozen
 from statetool.kernels.entries.composite_keys import join_keys
 from statetool.saving.publish import Staging
 from statetool.saving.streams.output import GroupWriter, NewStream, Piece, StreamOutput
 from statetool.saving.streams.runs import PackedRun
+from statetool.snapshot.operator import OperatorInventory
 
 #: Handle tag of databases since Flink 1.15, the first release with native savepoints.
 DATABASE_TAG: Final = 11
@@ -38,8 +40,8 @@ KEY_GROUPS_TAG: Final = 12
 _CUT_BYTES: Final = TABLE_BYTES * 3 // 4
 #: Bytes of a file in memory. A database has an unfinished file for each state.
 _BUFFER_BYTES: Final = 1 << 20
-#: RocksDB's merge operator for list state.
-_MERGE_OPERATOR: Final = "StringAppendTESTOperator"
+#: RocksDB's defaults, with the merge operator for list state.
+_SETTINGS: Final = TableSettings(merge_operator="StringAppendTESTOperator")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,10 +54,32 @@ class NativeForm:
         That of the snapshot.
     raw_timers
         Whether timers are written as raw keyed state, which Flink restores wherever the job keeps its timers.
+    settings
+        Settings of the table files.
     """
 
     checkpoint_id: int
     raw_timers: bool = False
+    settings: TableSettings = _SETTINGS
+
+    @classmethod
+    def like(cls, base: OperatorInventory | None, checkpoint_id: int, *, raw_timers: bool) -> NativeForm:
+        """Return the form with the settings of an operator's databases, if it has some.
+
+        Raises
+        ------
+        StatetoolError
+            Their options or files cannot be read.
+        """
+        stored = (below for state in (() if base is None else base.keyed.managed) for below in state.below())
+        database = next(filter(None, (below.owned_database() for below in stored)), None)
+        settings = _SETTINGS
+        if base is not None and database is not None:
+            try:
+                settings = settings_of(database.files, _SETTINGS.merge_operator)
+            except StatetoolError as error:
+                raise error.at(operator=base.label) from error.__cause__
+        return cls(checkpoint_id=checkpoint_id, raw_timers=raw_timers, settings=settings)
 
     def write(
         self,
@@ -92,7 +116,7 @@ class NativeForm:
         families = {state: family for family, state in enumerate(states)}
         names = [family_name(meta.name) for meta in states.values()]
         with (
-            DatabaseWriter(create, names, TableSettings(merge_operator=_MERGE_OPERATOR)) as database,
+            DatabaseWriter(create, names, self.settings) as database,
             StreamOutput(staging, "timers", inline_bytes=inline_bytes if timers else 1) as raw,
         ):
             writer = RawTimerWriter(raw.write, groups, timers)

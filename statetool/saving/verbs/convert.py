@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from statetool.errors import UNREAD, warn
 from statetool.formats.metadata.handles import streams_of
 from statetool.formats.state_meta import KEY_VALUE_V2
-from statetool.saving.composition import OperatorChange, SnapshotForm
+from statetool.saving.composition import OperatorChange
+from statetool.saving.forms import SnapshotForm
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.operator import OperatorInventory
 from statetool.types.operators import OperatorRecord, describe_operators

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from typing_extensions import Self
 
 from statetool.api.write.options import described
+from statetool.saving.forms import DEFAULT_FORMAT
 
 if TYPE_CHECKING:
     from statetool.api.savepoint import Savepoint
@@ -65,6 +66,11 @@ def release_parameter(doc: str, of: str) -> Any:
     """Return the field of the release that reads the new snapshot, by default that of the snapshot ``of``."""
     help = f"Flink release of the new job, such as 2.3.  [default: that of {of}]"
     return parameter(doc, help, default=None, flag="--flink RELEASE")
+
+
+def format_parameter() -> Any:
+    """Return the field of the format of the new snapshot."""
+    return field(default=DEFAULT_FORMAT, metadata=FORMAT)
 
 
 def operator_parameter(doc: str, help: str, *, flag: str = "--uid", **more: Any) -> Any:

@@ -6,7 +6,15 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from statetool.api.write.verbs.base import BACKEND, FORMAT, ON_PLAN, CopyVerb, operator_parameter, parameter, positional
+from statetool.api.write.verbs.base import (
+    BACKEND,
+    ON_PLAN,
+    CopyVerb,
+    format_parameter,
+    operator_parameter,
+    parameter,
+    positional,
+)
 
 if TYPE_CHECKING:
     from statetool.saving.verbs.erase import ErasePlan
@@ -69,7 +77,7 @@ class Keep(Erase):
         "Leave operators without any key.",
         default=False,
     )
-    format: Literal["same", "canonical", "native"] = field(default="canonical", metadata=FORMAT)
+    format: Literal["same", "canonical", "native"] = format_parameter()
     backend: Literal["rocksdb", "forst", "heap"] | None = field(default=None, metadata=BACKEND)
 
 
@@ -101,5 +109,5 @@ class Sample(CopyVerb):
         "Operator to sample, by uid, name or operator id.  [default: all with keyed state]",
         default=(),
     )
-    format: Literal["same", "canonical", "native"] = field(default="canonical", metadata=FORMAT)
+    format: Literal["same", "canonical", "native"] = format_parameter()
     backend: Literal["rocksdb", "forst", "heap"] | None = field(default=None, metadata=BACKEND)

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, ClassVar, Final, Literal
 from statetool.api.write.verbs.base import (
     BACKEND,
     DST,
-    FORMAT,
     HASHES,
     SRC,
     CopyVerb,
     Verb,
+    format_parameter,
     operator_parameter,
     parameter,
     positional,
@@ -51,7 +51,7 @@ class Graft(Verb):
     flink_version: str | None = release_parameter(
         "Flink release that will read the new snapshot. By default one that reads ``src``.", "SRC"
     )
-    format: Literal["same", "canonical", "native"] = field(default="canonical", metadata=FORMAT)
+    format: Literal["same", "canonical", "native"] = format_parameter()
     backend: Literal["rocksdb", "forst", "heap"] | None = field(default=None, metadata=BACKEND)
 
 
@@ -75,7 +75,7 @@ class Merge(Verb):
     flink_version: str | None = release_parameter(
         "Flink release that will read the new snapshot. By default one that reads ``first``.", "A"
     )
-    format: Literal["same", "canonical", "native"] = field(default="canonical", metadata=FORMAT)
+    format: Literal["same", "canonical", "native"] = format_parameter()
     backend: Literal["rocksdb", "forst", "heap"] | None = field(default=None, metadata=BACKEND)
 
 
@@ -98,7 +98,7 @@ class Split(Verb):
     both: Iterable[str] = parameter(
         "Operators that both jobs get.", "Operator that both jobs get.", names="operator", default=(), flag="--both UID"
     )
-    format: Literal["same", "canonical", "native"] = field(default="canonical", metadata=FORMAT)
+    format: Literal["same", "canonical", "native"] = format_parameter()
     backend: Literal["rocksdb", "forst", "heap"] | None = field(default=None, metadata=BACKEND)
 
 
@@ -122,5 +122,5 @@ class MoveState(CopyVerb):
         names="state",
     )
     hashes: Mapping[str, str] | None = field(default=None, metadata=HASHES)
-    format: Literal["same", "canonical", "native"] = field(default="canonical", metadata=FORMAT)
+    format: Literal["same", "canonical", "native"] = format_parameter()
     backend: Literal["rocksdb", "forst", "heap"] | None = field(default=None, metadata=BACKEND)

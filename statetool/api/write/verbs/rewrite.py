@@ -13,6 +13,7 @@ from statetool.api.write.verbs.base import (
     ON_PLAN,
     CopyVerb,
     Verb,
+    format_parameter,
     operator_parameter,
     parameter,
     positional,
@@ -51,7 +52,7 @@ class Rescale(CopyVerb):
         default=None,
     )
     hashes: Mapping[str, str] | None = field(default=None, metadata=HASHES)
-    format: Literal["same", "canonical", "native"] = field(default="canonical", metadata=FORMAT)
+    format: Literal["same", "canonical", "native"] = format_parameter()
     backend: Literal["rocksdb", "forst", "heap"] | None = field(default=None, metadata=BACKEND)
     on_plan: Callable[[RescalePlan], object] | None = field(default=None, metadata=ON_PLAN)
 
@@ -70,6 +71,7 @@ class Convert(CopyVerb):
         " --backend forst).",
         default=None,
     )
+    # Not DEFAULT_FORMAT: other commands' hints recommend a plain ``convert`` for what only a canonical savepoint mends.
     format: Literal["same", "canonical", "native"] = field(default="canonical", metadata=FORMAT)
     backend: Literal["rocksdb", "forst", "heap"] | None = field(default=None, metadata=BACKEND)
 
@@ -84,7 +86,13 @@ class ChangeUids(CopyVerb):
     changes: Mapping[str, str] = positional(
         "New uid by old uid, name or id prefix. Either may be the 32 hex digits of an operator id (``setUidHash``).",
         argument="OLD=NEW...",
+        required=False,
         example="pass the operator id of an operator whose uid contains an equals sign (run: statetool ls PATH)",
+    )
+    match: str | None = parameter(
+        help="File of statetool match --write: rename each operator that has another id in B.",
+        default=None,
+        flag="--match FILE",
     )
 
 

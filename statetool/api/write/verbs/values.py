@@ -6,7 +6,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from statetool.api.write.verbs.base import BACKEND, FORMAT, CopyVerb, operator_parameter, parameter, positional
+from statetool.api.write.verbs.base import (
+    BACKEND,
+    CopyVerb,
+    format_parameter,
+    operator_parameter,
+    parameter,
+    positional,
+)
 
 if TYPE_CHECKING:
     from statetool.tables.keys.text import Key
@@ -43,7 +50,7 @@ class Transform(CopyVerb):
         "Go on if no key fulfills the condition.",
         default=False,
     )
-    format: Literal["same", "canonical", "native"] = field(default="canonical", metadata=FORMAT)
+    format: Literal["same", "canonical", "native"] = format_parameter()
     backend: Literal["rocksdb", "forst", "heap"] | None = field(default=None, metadata=BACKEND)
 
 
@@ -105,7 +112,7 @@ class SetValues(CopyVerb):
     now_ms: int | None = parameter(
         "Time of the last access of new values with a time to live, by default the current time.", default=None
     )
-    format: Literal["same", "canonical", "native"] = field(default="canonical", metadata=FORMAT)
+    format: Literal["same", "canonical", "native"] = format_parameter()
     backend: Literal["rocksdb", "forst", "heap"] | None = field(default=None, metadata=BACKEND)
 
 
@@ -153,5 +160,5 @@ class Purge(CopyVerb):
         "Operator to purge, by uid, name or operator id.  [default: all]",
         default=(),
     )
-    format: Literal["same", "canonical", "native"] = field(default="canonical", metadata=FORMAT)
+    format: Literal["same", "canonical", "native"] = format_parameter()
     backend: Literal["rocksdb", "forst", "heap"] | None = field(default=None, metadata=BACKEND)

@@ -1,0 +1,69 @@
+"""Match of the operators of two jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final, TypeGuard
+
+from statetool.api.load import inventory_of
+from statetool.api.savepoint import Savepoint
+
+if TYPE_CHECKING:
+    from statetool.snapshot.matching import Matching
+
+_PLAN: Final = ".json"
+
+
+def match(a: str | Savepoint, b: str | Savepoint, *, given: Mapping[str, str] | None = None) -> Matching:
+    """Match the operators of two jobs whose ids differ, and return each pair with its evidence.
+
+    Flink finds state by operator id. Ids that Flink generates change with the parallelism, the chaining and the query, and those of compiled
+    plans with the numbers of the plan's nodes. Operators with the same id are pairs, unless names, states or plan nodes contradict an id that
+    Flink generated. Others are pairs if they have the same states and types, name, or plan node, nothing contradicts it, and neither fits
+    another operator. Nothing is guessed: two operators that fit one are ambiguous.
+
+    Only headers are read.
+
+    Parameters
+    ----------
+    a
+        The snapshot that has the state: its path, or an open one. Open it with ``columns_from_plan=`` to compare the compiled plans too.
+    b
+        A snapshot of the new job. Or the compiled plan of a job that has not run yet, a ``.json`` file: its operators are those that
+        ``EXECUTE PLAN`` creates.
+    given
+        ``{operator of A: operator of B}``, by uid, name, id or id prefix: pairs that only you know.
+
+    Returns
+    -------
+    Matching
+        ``rows`` has a :class:`Match` per operator: ``verdict`` is ``same``, ``given``, ``matched``, ``ambiguous``, ``only in A`` or
+        ``only in B``. ``ok`` says whether each operator of A that has state has a partner, ``questions`` what you have to decide, and
+        ``changes`` are for :func:`change_uids`.
+
+    Raises
+    ------
+    UnknownNameError, OptionError
+        A given operator does not exist or is given twice, the states of a given pair contradict each other, or a plan does not fit its
+        snapshot.
+    FormatError
+        A header or a plan is damaged.
+
+    Examples
+    --------
+    >>> import statetool
+    >>> matching = statetool.match("savepoint-1a2b", "savepoint-of-new-job")  # doctest: +SKIP
+    >>> statetool.change_uids("savepoint-1a2b", "renamed", matching.changes)  # doctest: +SKIP
+    """
+    from statetool.snapshot.matching import match_operators
+    from statetool.snapshot.operator_facts import planned_facts, snapshot_facts
+    from statetool.sql_plans.compiled_plan import CompiledPlan
+
+    old = planned_facts(CompiledPlan.read(a)) if is_plan(a) else snapshot_facts(inventory_of(a))
+    new = planned_facts(CompiledPlan.read(b), old) if is_plan(b) else snapshot_facts(inventory_of(b))
+    return match_operators(old, new, given or {})
+
+
+def is_plan(side: str | Savepoint) -> TypeGuard[str]:
+    """Return True for the file of a compiled plan."""
+    return isinstance(side, str) and side.endswith(_PLAN)
