@@ -34,6 +34,7 @@ Backend = Literal["rocksdb", "forst", "heap"]
 #: Forms that can hold asynchronous state.
 OF_ASYNCHRONOUS: Final[tuple[Form, ...]] = ("canonical", "forst")
 RESTORED: Final = "restored"
+DIFFER: Final = "differences"
 _CAUSE: Final = re.compile(r"Caused by: ([\w.$]+(?:: [^\n]*)?)")
 #: What differs from run to run in a message.
 _VARIABLE: Final = re.compile(r"@[0-9a-f]+|[0-9a-f]{32}|/[\w./-]+|\([^)]*\)")
@@ -116,7 +117,7 @@ def _outcome(machine: FlinkMachine, path: Path, expected: dict[str, Any], backen
         causes = _CAUSE.findall(str(error))
         text = causes[-1] if causes else str(error)
         return _VARIABLE.sub("...", text.strip())[:_MOST_CHARACTERS]
-    return f"{len(found.differences)} differences" if found.differences else RESTORED
+    return f"{len(found.differences)} {DIFFER}" if found.differences else RESTORED
 
 
 def _store(found: list[Cell], work: Path) -> None:
