@@ -109,7 +109,7 @@ _TWO_LEVELS = {
         ({"format_version": 2, "set_checksum_type": rocksdict.ChecksumType.crc32c()}, "none"),
         ({"format_version": 0, "set_checksum_type": rocksdict.ChecksumType.crc32c()}, "snappy"),
         (_TWO_LEVELS, "zstd"),
-        ({"set_data_block_index_type": rocksdict.DataBlockIndexType.binary_and_hash()}, "zlib"),
+        ({"set_data_block_index_type": rocksdict.DataBlockIndexType.binary_and_hash()}, "bz2"),
     ],
     ids=["bloom", "delta-index", "old", "oldest", "two-levels", "hash"],
 )

@@ -75,6 +75,8 @@ def test_only_rocksdb_reads_the_files_of_newer_versions(tmp_path: Path) -> None:
             + "\n  level_compaction_dynamic_level_bytes=true",
             "LZ4",
         ),
+        ("compression_per_level=kNoCompression:{kLZ4Compression}", "LZ4"),
+        ("compression_per_level=kNoCompression:{kLZ4Compression:{kZSTD}}", "ZSTD"),
         ("compression_per_level=\n  compression=kLZ4Compression", "LZ4"),
         ("bottommost_compression=kZSTD\n  compression_per_level=kNoCompression", "ZSTD"),
         ("bottommost_compression=kDisableCompressionOption\n  compression=kNoCompression", "NoCompression"),

@@ -83,7 +83,8 @@ def _bottom_compression(family: Mapping[str, str]) -> str:
     bottommost = family.get("bottommost_compression", "kDisableCompressionOption")
     if bottommost != "kDisableCompressionOption":
         return bottommost
-    by_level = [kind for kind in family.get("compression_per_level", "").split(":") if kind]
+    # RocksDB 6.20 writes a:{b} for what is a:b in 8.10; how it nests more was not seen, so each brace is dropped.
+    by_level = [kind.strip("{}") for kind in family.get("compression_per_level", "").split(":") if kind]
     if not by_level:
         return family.get("compression", "")
     # With dynamic levels, the first of them is that of the base level, and the last that of the bottom of a large database.
