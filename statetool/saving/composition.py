@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from statetool.saving.forms import KeyedForm, SnapshotForm
+from statetool.saving.forms import DEFAULT_FORMAT, KeyedForm, SnapshotForm
 from statetool.saving.publish import INLINE_BYTES, StagedFile, Staging
 from statetool.types.options import whole_number
 
@@ -166,7 +166,7 @@ class Composition:
     max_parallelism: int = 128
     reference: bool = False
     inline_bytes: int = INLINE_BYTES
-    form: SnapshotForm = "canonical"
+    form: SnapshotForm = DEFAULT_FORMAT
 
     def __post_init__(self) -> None:
         if self.checkpoint_id is not None:

@@ -12,7 +12,7 @@ KeyedForm: TypeAlias = Literal["canonical", "rocksdb", "forst", "heap"]
 #: As :data:`KeyedForm`, or for each operator that of its base.
 SnapshotForm: TypeAlias = KeyedForm | Literal["same"]
 #: The format of a changed copy if the user does not choose one.
-DEFAULT_FORMAT: Final = "canonical"
+DEFAULT_FORMAT: Final = "same"
 
 _NATIVE: Final[Mapping[str | None, KeyedForm]] = {"rocksdb": "rocksdb", "forst": "forst", "heap": "heap"}
 

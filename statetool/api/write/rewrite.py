@@ -31,7 +31,7 @@ def rescale(
     *,
     parallelism: int | Mapping[str, int] | None = None,
     hashes: Mapping[str, str] | None = None,
-    format: Literal["same", "canonical", "native"] = "canonical",
+    format: Literal["same", "canonical", "native"] = "same",
     backend: Literal["rocksdb", "forst", "heap"] | None = None,
     on_plan: Callable[[RescalePlan], object] | None = None,
     dry_run: bool = False,

@@ -29,7 +29,7 @@ from statetool.tables.keys.parser import kind_of
 from statetool.tables.keys.text import Key, show_key
 from statetool.types.operators import OperatorRecord, display_name
 
-Form = Literal["unchanged", "in place", "canonical"]
+Form = Literal["unchanged", "in place", "rewritten"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,8 +79,8 @@ class ErasedOperator(OperatorRecord):
         Number of key groups that change.
     form
         ``unchanged``: all bytes stay. ``in place``: key groups without removed entries keep their bytes, and so do blocks of table files of
-        RocksDB and ForSt. ``canonical``: the keyed state is written as canonical savepoint, because its form does not allow the removal of
-        entries.
+        RocksDB and ForSt. ``rewritten``: all keyed state is written again in the format of the copy, because its form does not allow the
+        removal of entries.
     skipped
         The reason why the keys cannot be keys of this operator, empty if they can.
     """
@@ -297,8 +297,8 @@ def prove(inventory: Inventory, plan: ErasePlan, in_tasks: Map) -> Proof:
 def form_of(operator: OperatorInventory, entry_filter: EntryFilter) -> Form:
     """Return how the keyed state of an operator is written."""
     if operator.keyed.raw_timer_states:
-        return "canonical"
-    return "canonical" if streams_in_place(operator, entry_filter, 0) is None else "in place"
+        return "rewritten"
+    return "rewritten" if streams_in_place(operator, entry_filter, 0) is None else "in place"
 
 
 def _narrow(entry_filter: EntryFilter, removed: Tally) -> EntryFilter:

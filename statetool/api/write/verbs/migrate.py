@@ -10,6 +10,7 @@ from statetool.api.write.options import described
 from statetool.api.write.verbs.base import (
     BACKEND,
     DST,
+    FORMAT,
     ON_PLAN,
     SRC,
     CopyVerb,
@@ -72,7 +73,8 @@ class MigrationChoices(Verb):
     flink_version: str | None = release_parameter(
         "Flink release that will read it. Defaults to the metadata version of the new job.", "JOB"
     )
-    format: Literal["same", "canonical", "native"] = format_parameter()
+    # Not DEFAULT_FORMAT: only canonical results tell ``catch-up`` what they were made from.
+    format: Literal["same", "canonical", "native"] = field(default="canonical", metadata=FORMAT)
     backend: Literal["rocksdb", "forst", "heap"] | None = field(default=None, metadata=BACKEND)
     on_plan: Callable[[MigrationPlan], object] | None = field(default=None, metadata=ON_PLAN)
     on_staged: Callable[[], object] | None = parameter(
