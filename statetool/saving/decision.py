@@ -199,10 +199,10 @@ def in_same_form(
 
 
 def _form(change: OperatorChange, operator: OperatorInventory | None, composition: Composition) -> KeyedForm:
-    """Return the form of the base for an operator: its own, unless it is new or comes from a snapshot in another form."""
+    """Return the form of the base for an operator: its own, unless it has none yet or comes from a snapshot in another form."""
     base = composition.base
     own = "canonical" if operator is None else _stored_form(operator, change)
-    if operator is not None and change.graft is None:
+    if operator is not None and change.graft is None and _layouts(operator):
         return own
     own_layout = "canonical" if operator is None else _layout(operator)
     others = set() if base is None else {_layout(o) for o in base.operators.values() if o.keyed.managed}
@@ -212,9 +212,19 @@ def _form(change: OperatorChange, operator: OperatorInventory | None, compositio
 
 
 def _layout(operator: OperatorInventory) -> StoredLayout:
-    """Return how the keyed state of an operator is stored; canonical for forms that are not written."""
-    layouts = {stored.layout() for stored in operator.keyed.managed} - {"empty"}
+    """Return how the keyed state of an operator is stored; canonical for forms that are not written.
+
+    Raw timers alone are those of a job with databases, which have no state of the operator.
+    """
+    layouts = _layouts(operator)
+    if not layouts and operator.keyed.raw_timer_states:
+        return "database"
     return layouts.pop() if layouts in ({"heap"}, {"database"}) else "canonical"
+
+
+def _layouts(operator: OperatorInventory) -> set[StoredLayout]:
+    """Return how the managed keyed state of an operator is stored, the empty set if it has none."""
+    return {stored.layout() for stored in operator.keyed.managed} - {"empty"}
 
 
 def _stored_form(operator: OperatorInventory, change: OperatorChange) -> KeyedForm:
