@@ -211,6 +211,19 @@ def _form(change: OperatorChange, operator: OperatorInventory | None, compositio
     return own if others <= {own_layout} else "canonical"
 
 
+def warn_of_other_backend(operator: OperatorInventory, base: Inventory | None, label: str) -> None:
+    """Warn of an operator of another snapshot whose unchanged files are of another backend than all keyed state of the base."""
+    own = _layouts(operator)
+    others = set() if base is None else {kind for o in base.operators.values() for kind in _layouts(o)}
+    if (own, others) in (({"heap"}, {"database"}), ({"database"}, {"heap"})):
+        heap, databases = "the heap backend", "RocksDB or ForSt"
+        first, second = (heap, databases) if own == {"heap"} else (databases, heap)
+        warn(
+            f"{describe_operators([label])} keeps its files of {first}, and the other keyed state is of {second}: no backend restores both."
+            " Convert the snapshot that it comes from first: statetool convert SRC DST"
+        )
+
+
 def _layout(operator: OperatorInventory) -> StoredLayout:
     """Return how the keyed state of an operator is stored; canonical for forms that are not written.
 

@@ -314,6 +314,22 @@ def test_a_graft_that_changes_has_a_form_that_the_backend_of_the_base_restores(
     assert content_of(dst)
 
 
+@pytest.mark.parametrize(
+    ("base", "other", "warned"),
+    [("rocksdb", "heap", "keeps its files of the heap backend"), ("heap", "forst", "keeps its files of RocksDB or ForSt"), ("heap", "heap", "")],
+)  # fmt: skip
+def test_an_unchanged_graft_of_another_backend_is_warned_of(tmp_path: Path, base: str, other: str, warned: str) -> None:
+    table = pa.table({"key": [1, 2], "n": [3, 4]})
+    for name, backend in (("base", base), ("other", other)):
+        state = statetool.bootstrap_keyed_state(table)
+        writer = statetool.SavepointWriter.new().with_operator(name, state, parallelism=1)
+        writer.write(str(tmp_path / name), flink_version="2.3", format="native", backend=backend)  # type: ignore[arg-type]
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        statetool.graft(str(tmp_path / "base"), str(tmp_path / "other"), str(tmp_path / "new"), ["other"])
+    assert [warned in str(w.message) for w in found] == [True] * bool(warned)
+
+
 def test_a_release_without_native_savepoints_gets_canonical_state(corpus: Path, tmp_path: Path) -> None:
     """It is unknown if the job has a later release than the one that wrote the base."""
     base = str(metadata_of(corpus / "v1_13_6-rocksdb-incremental"))
