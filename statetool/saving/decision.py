@@ -199,10 +199,10 @@ def in_same_form(
 
 
 def _form(change: OperatorChange, operator: OperatorInventory | None, composition: Composition) -> KeyedForm:
-    """Return the form of the base for an operator: its own, unless it is new or comes from a snapshot in another form."""
+    """Return the form of the base for an operator: its own, unless it has none yet or comes from a snapshot in another form."""
     base = composition.base
     own = "canonical" if operator is None else _stored_form(operator, change)
-    if operator is not None and change.graft is None:
+    if operator is not None and change.graft is None and _layouts(operator):
         return own
     own_layout = "canonical" if operator is None else _layout(operator)
     others = set() if base is None else {_layout(o) for o in base.operators.values() if o.keyed.managed}
@@ -211,10 +211,33 @@ def _form(change: OperatorChange, operator: OperatorInventory | None, compositio
     return own if others <= {own_layout} else "canonical"
 
 
+def warn_of_other_backend(operator: OperatorInventory, base: Inventory | None, label: str) -> None:
+    """Warn of an operator of another snapshot whose unchanged files are of another backend than all keyed state of the base."""
+    own = _layouts(operator)
+    others = set() if base is None else {kind for o in base.operators.values() for kind in _layouts(o)}
+    if (own, others) in (({"heap"}, {"database"}), ({"database"}, {"heap"})):
+        heap, databases = "the heap backend", "RocksDB or ForSt"
+        first, second = (heap, databases) if own == {"heap"} else (databases, heap)
+        warn(
+            f"{describe_operators([label])} keeps its files of {first}, and the other keyed state is of {second}: no backend restores both."
+            " Convert the snapshot that it comes from first: statetool convert SRC DST"
+        )
+
+
 def _layout(operator: OperatorInventory) -> StoredLayout:
-    """Return how the keyed state of an operator is stored; canonical for forms that are not written."""
-    layouts = {stored.layout() for stored in operator.keyed.managed} - {"empty"}
+    """Return how the keyed state of an operator is stored; canonical for forms that are not written.
+
+    Raw timers alone are those of a job with databases, which have no state of the operator.
+    """
+    layouts = _layouts(operator)
+    if not layouts and operator.keyed.raw_timer_states:
+        return "database"
     return layouts.pop() if layouts in ({"heap"}, {"database"}) else "canonical"
+
+
+def _layouts(operator: OperatorInventory) -> set[StoredLayout]:
+    """Return how the managed keyed state of an operator is stored, the empty set if it has none."""
+    return {stored.layout() for stored in operator.keyed.managed} - {"empty"}
 
 
 def _stored_form(operator: OperatorInventory, change: OperatorChange) -> KeyedForm:

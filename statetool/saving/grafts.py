@@ -103,7 +103,8 @@ def check_source(source: SourceOperator, release: Target) -> None:
     Raises
     ------
     UnsupportedError
-        The other snapshot has in-flight records, or a serializer or a version of Kryo that the release of the new snapshot does not have.
+        The other snapshot has in-flight records, or a serializer or a version of Kryo that the release of the new snapshot does not have,
+        or that release is unknown and older than those that are known.
     """
     metadata = source.inventory.metadata
     check_in_flight(metadata)
@@ -114,9 +115,20 @@ def check_source(source: SourceOperator, release: Target) -> None:
 
 
 def _newest_release(metadata_version: int) -> Target:
-    """Return the newest release that writes a metadata version."""
-    name = max((r for r, (v, _) in RELEASES.items() if v <= metadata_version), key=list(RELEASES).index)
-    return Target(name, *RELEASES[name])
+    """Return the newest release that writes a metadata version.
+
+    Raises
+    ------
+    UnsupportedError
+        Only older releases than those that are known write it.
+    """
+    names = [name for name, (version, _) in RELEASES.items() if version <= metadata_version]
+    if not names:
+        raise UnsupportedError(
+            f"metadata version {metadata_version}: it is unknown which release of Flink reads the new snapshot, and what it can read",
+            hint=f"name the release of the job (--flink, flink_version=), one of {', '.join(RELEASES)}",
+        )
+    return Target(names[-1], *RELEASES[names[-1]])
 
 
 def check_readable(operator: OperatorInventory, state: OperatorState, release: Target) -> None:

@@ -24,7 +24,7 @@ from statetool.saving.bootstrap.model import KeyedBootstrap
 from statetool.saving.bootstrap.release import for_release
 from statetool.saving.catch_up import with_origin
 from statetool.saving.composition import Composition, OperatorChange, Runner, SourceOperator
-from statetool.saving.decision import Decision, in_same_form
+from statetool.saving.decision import Decision, in_same_form, warn_of_other_backend
 from statetool.saving.grafts import check_source, grafted_state
 from statetool.saving.operator_plan import DescribedTables, ElementPlan, KeyedPlan, Layout, PlannedOperator
 from statetool.saving.plan_checks import check_change, check_moves, check_names, prove_moves
@@ -206,6 +206,8 @@ def _plan_change(
     check_names(operator, label, change, decision.keyed.gone, decision.elements.gone)
     if decision.writes_keyed:
         decision = decide(in_same_form(change, operator, composition, release, label))
+    elif change.graft is not None:
+        warn_of_other_backend(operator, composition.base, label)
     written = decision.keyed.task(operator, moves=decision.moves) if decision.writes_keyed else None
     return decision.layout.planned(
         decision.carried,

@@ -20,7 +20,10 @@ from statetool.errors import OptionError, TargetExistsError, UnknownNameError, U
 from statetool.formats.metadata import parse_metadata, write_metadata
 from statetool.formats.metadata.handles import IncrementalHandle
 from statetool.formats.metadata.model import MasterState
+from statetool.saving.composition import SourceOperator
+from statetool.saving.grafts import check_source
 from statetool.saving.publish import Publication
+from statetool.saving.versions import Target
 from statetool.snapshot.inventory import Inventory
 from tests.support.checks.corpus_check import Case
 from tests.support.snapshots.halves import write_halves
@@ -393,3 +396,13 @@ def test_moves_that_are_refused(
     with pytest.raises(error, match=words):
         statetool.move_state(ZOO, str(tmp_path / "new"), source, target, states)
     assert not (tmp_path / "new").exists()
+
+
+def test_a_graft_into_metadata_of_older_releases_than_the_known_ones_needs_a_release() -> None:
+    """Flink 1.5 to 1.10 write version 2."""
+    inventory = Inventory(ZOO)
+    source = SourceOperator(inventory, inventory.operator("timers"))
+    with pytest.raises(UnsupportedError, match="metadata version 2: it is unknown which release") as refused:
+        check_source(source, Target(None, 2, 17))
+    assert "--flink" in str(refused.value)
+    check_source(source, Target("2.3", 6, 17))

@@ -107,7 +107,7 @@ def test_native_output_has_the_entries_of_canonical_output(verb: Write, tmp_path
     zoo = statetool.load(ZOO, declarations=CLASSES)
     canonical = tmp_path / "canonical"
     (tmp_path / "work").mkdir()
-    verb(zoo, tmp_path / "work", canonical, {})
+    verb(zoo, tmp_path / "work", canonical, {"format": "canonical"})
     wanted = content_of(str(canonical))
     assert wanted
     for backend in ("rocksdb", "forst", "heap"):
@@ -173,7 +173,8 @@ def test_the_same_format_is_that_of_the_base(corpus: Path, tmp_path: Path, name:
     for verb in ("rescale one", "transform"):
         (tmp_path / verb).mkdir()
         canonical, same = tmp_path / verb / "canonical", tmp_path / verb / "same"
-        VERBS[verb](source, tmp_path, canonical, {})
+        VERBS[verb](source, tmp_path, canonical, {"format": "canonical"})
+        assert {kind for kinds in kinds_of(str(canonical)).values() for kind in kinds} >= {"canonical"}
         with warnings.catch_warnings():
             warnings.filterwarnings("error", "operators? .* timers")  # they stay where the job finds them
             VERBS[verb](source, tmp_path, same, {"format": "same"})
@@ -234,6 +235,36 @@ def test_first_timers_of_an_operator_in_databases_are_raw(tmp_path: Path) -> Non
     assert handles_of(str(tmp_path / "again")) == {"op": (IncrementalHandle, KeyGroupsHandle)}
 
 
+def test_an_operator_with_its_first_keyed_state_has_the_form_of_all_others(tmp_path: Path) -> None:
+    """ForSt restores no canonical state."""
+    base, state, _ = with_timers("forst", tmp_path)
+    elements = statetool.bootstrap_list_state("list", pa.table({"value": [1]}))
+    edits = statetool.SavepointWriter.from_existing(base).with_operator("new", elements, new=True, parallelism=1)
+    edits.write(str(tmp_path / "elements"))
+    assert handles_of(str(tmp_path / "elements"))["new"] == (None, None)
+    edits = statetool.SavepointWriter.from_existing(statetool.load(str(tmp_path / "elements")))
+    edits.with_operator("new", state).write(str(tmp_path / "same"))
+    assert handles_of(str(tmp_path / "same"))["new"] == (IncrementalHandle, None)
+
+
+@pytest.mark.parametrize("others", [True, False])
+def test_an_operator_of_raw_timers_alone_keeps_them(tmp_path: Path, others: bool) -> None:
+    """ForSt restores no canonical state."""
+    base, _, timed = with_timers("forst", tmp_path)
+    edits = statetool.SavepointWriter.from_existing(base).with_operator("op", timed)
+    edits.write(str(tmp_path / "timed"))
+    edits = statetool.SavepointWriter.from_existing(statetool.load(str(tmp_path / "timed"))).remove_state("op", "n")
+    edits = edits.with_operator("new", timed, new=True) if others else edits
+    edits.write(str(tmp_path / "alone"))
+    assert handles_of(str(tmp_path / "alone"))["op"] == (None, KeyGroupsHandle)
+    statetool.rescale(str(tmp_path / "alone"), str(tmp_path / "rescaled"), {"op": 64})
+    statetool.set_values(str(tmp_path / "alone"), str(tmp_path / "set"), "op", 1, add_timers=[("event", 9)])
+    for name, wanted in (("rescaled", [5]), ("set", [5, 9])):
+        assert handles_of(str(tmp_path / name))["op"] == (None, KeyGroupsHandle)
+        table = statetool.load(str(tmp_path / name))["op"].to_arrow("timers")
+        assert sorted(table["timestamp"].to_pylist()) == wanted
+
+
 @pytest.mark.parametrize(
     ("backend", "managed", "raw"),
     [("rocksdb", IncrementalHandle, KeyGroupsHandle), ("forst", IncrementalHandle, KeyGroupsHandle), ("heap", KeyGroupsHandle, None)],
@@ -281,6 +312,22 @@ def test_a_graft_that_changes_has_a_form_that_the_backend_of_the_base_restores(
     statetool.graft(folders["base"], folders["other"], dst, ["other"], max_parallelism=256, format="same")
     assert {s.layout() for s in statetool.load(dst)["other"].inventory.keyed.managed} == {wanted}
     assert content_of(dst)
+
+
+@pytest.mark.parametrize(
+    ("base", "other", "warned"),
+    [("rocksdb", "heap", "keeps its files of the heap backend"), ("heap", "forst", "keeps its files of RocksDB or ForSt"), ("heap", "heap", "")],
+)  # fmt: skip
+def test_an_unchanged_graft_of_another_backend_is_warned_of(tmp_path: Path, base: str, other: str, warned: str) -> None:
+    table = pa.table({"key": [1, 2], "n": [3, 4]})
+    for name, backend in (("base", base), ("other", other)):
+        state = statetool.bootstrap_keyed_state(table)
+        writer = statetool.SavepointWriter.new().with_operator(name, state, parallelism=1)
+        writer.write(str(tmp_path / name), flink_version="2.3", format="native", backend=backend)  # type: ignore[arg-type]
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        statetool.graft(str(tmp_path / "base"), str(tmp_path / "other"), str(tmp_path / "new"), ["other"])
+    assert [warned in str(w.message) for w in found] == [True] * bool(warned)
 
 
 def test_a_release_without_native_savepoints_gets_canonical_state(corpus: Path, tmp_path: Path) -> None:
