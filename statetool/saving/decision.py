@@ -213,15 +213,18 @@ def _form(change: OperatorChange, operator: OperatorInventory | None, compositio
 
 def warn_of_other_backend(operator: OperatorInventory, base: Inventory | None, label: str) -> None:
     """Warn of an operator of another snapshot whose unchanged files are of another backend than all keyed state of the base."""
-    own = _layouts(operator)
-    others = set() if base is None else {kind for o in base.operators.values() for kind in _layouts(o)}
-    if (own, others) in (({"heap"}, {"database"}), ({"database"}, {"heap"})):
-        heap, databases = "the heap backend", "RocksDB or ForSt"
-        first, second = (heap, databases) if own == {"heap"} else (databases, heap)
-        warn(
-            f"{describe_operators([label])} keeps its files of {first}, and the other keyed state is of {second}: no backend restores both."
-            " Convert the snapshot that it comes from first: statetool convert SRC DST"
-        )
+    own = operator.keyed.managed
+    others = [] if base is None else [stored for o in base.operators.values() for stored in o.keyed.managed]
+    heap, databases = "the heap backend", "RocksDB or ForSt"
+    for in_databases, on_heap, first, second in ((others, own, heap, databases), (own, others, databases, heap)):
+        if not in_databases or not all(stored.database for stored in in_databases):
+            continue
+        # Only the last condition reads files.
+        if not any(s.database or s.canonical for s in on_heap) and "heap" in {s.layout() for s in on_heap}:
+            warn(
+                f"{describe_operators([label])} keeps its files of {first}, and the other keyed state is of {second}: no backend restores both."
+                " Convert the snapshot that it comes from first: statetool convert SRC DST"
+            )
 
 
 def _layout(operator: OperatorInventory) -> StoredLayout:
