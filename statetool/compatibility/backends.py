@@ -10,7 +10,8 @@ from statetool.compatibility.releases import may_be_of_2
 from statetool.compatibility.states import BACKENDS, Backend
 from statetool.entries.form import Layout, StoredState
 from statetool.errors import UNREAD
-from statetool.formats.rocksdb.options import read_options
+from statetool.formats.metadata.handles import IncrementalHandle
+from statetool.formats.rocksdb.options import newest_options, read_options
 from statetool.formats.state_meta import KEY_VALUE_V2
 from statetool.operations.advice.configuration import Configuration
 from statetool.snapshot.inventory import Inventory
@@ -62,10 +63,15 @@ def database_options(operators: Iterable[OperatorInventory]) -> dict[str, set[st
     """
     for operator in operators:
         for stored in stored_forms(operator):
-            if (database := stored.owned_database()) is not None:
-                found: dict[str, set[str]] = {}
-                for section in read_options(database.files).values():
+            handle = stored.place.handle
+            if not isinstance(handle, IncrementalHandle):
+                continue
+            # The sizes of the other files, which an open database knows, would take a listing.
+            file = newest_options((*handle.private, *handle.shared))
+            found: dict[str, set[str]] = {}
+            if file is not None:
+                for section in read_options(stored.read_context.stream(file)).values():
                     for name, value in section.items():
                         found.setdefault(name, set()).add(value)
-                return found
+            return found
     return {}

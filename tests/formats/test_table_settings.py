@@ -10,7 +10,7 @@ import pytest
 import rocksdict
 
 from statetool.formats.rocksdb.files import DatabaseFiles
-from statetool.formats.rocksdb.options import read_options
+from statetool.formats.rocksdb.options import newest_options, read_options
 from statetool.formats.rocksdb.table_settings import TableSettings, settings_of
 from statetool.formats.stream import Stream
 from tests.support.snapshots.native import block_options, database
@@ -37,7 +37,9 @@ def made(folder: Path, compression: str, format_version: int, block_bytes: int) 
 @pytest.mark.parametrize(("format_version", "wanted"), [(2, 2), (4, 4), (5, 5), (6, 5)])
 def test_options_say_the_settings(tmp_path: Path, compression: str, format_version: int, wanted: int) -> None:
     files = made(tmp_path / "db", compression, format_version, 20_000)
-    assert read_options(with_options(files, tmp_path / "db"))["Version"]["options_file_version"] == "1.1"
+    file = newest_options(with_options(files, tmp_path / "db").files)
+    assert file is not None
+    assert read_options(file)["Version"]["options_file_version"] == "1.1"
     assert settings_of(with_options(files, tmp_path / "db"), "m") == TableSettings(
         merge_operator="m",
         compression=_KINDS[compression],

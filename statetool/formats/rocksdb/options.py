@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final, TypeAlias
+from collections.abc import Iterable
+from typing import Final, TypeAlias, TypeVar
 
-from statetool.formats.rocksdb.files import DatabaseFiles
+from statetool.formats.stream import Stream
+
+T = TypeVar("T")
 
 #: Values by name, in each section such as ``DBOptions`` or ``CFOptions "name"``.
 Options: TypeAlias = dict[str, dict[str, str]]
@@ -13,18 +16,20 @@ _FILE: Final = "OPTIONS-"
 _MOST_BYTES: Final = 1 << 20
 
 
-def read_options(files: DatabaseFiles) -> Options:
-    """Return the options of a database; none without such a file, as in databases that statetool wrote.
+def newest_options(files: Iterable[tuple[str, T]]) -> T | None:
+    """Return the file with the options of a database, from its files by name; ``None`` if it has none, as those that statetool wrote."""
+    found = [(name, file) for name, file in files if name.startswith(_FILE)]
+    return max(found, key=lambda named: (len(named[0]), named[0]))[1] if found else None
+
+
+def read_options(stream: Stream) -> Options:
+    """Return the options that a file contains.
 
     Raises
     ------
     StatetoolError
         The file cannot be read.
     """
-    found = [(name, stream) for name, stream in files.files if name.startswith(_FILE)]
-    if not found:
-        return {}
-    _, stream = max(found, key=lambda file: (len(file[0]), file[0]))  # the newest
     with stream.open() as f:
         text = bytes(f.read_kept(0, min(_MOST_BYTES, stream.size_bytes))).decode(errors="replace")
     options: Options = {}

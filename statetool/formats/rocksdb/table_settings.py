@@ -10,7 +10,7 @@ from typing import Final
 from statetool.formats.rocksdb.database import open_database
 from statetool.formats.rocksdb.files import DatabaseFiles
 from statetool.formats.rocksdb.manifest import UnsupportedManifestError
-from statetool.formats.rocksdb.options import Options, read_options
+from statetool.formats.rocksdb.options import Options, newest_options, read_options
 from statetool.formats.rocksdb.table_file import numeric_properties
 
 #: Property of table files that statetool wrote: RocksDB stores the size of blocks only in its options.
@@ -56,7 +56,8 @@ def settings_of(files: DatabaseFiles, merge_operator: str) -> TableSettings:
     FormatError
         Damaged.
     """
-    options = read_options(files)
+    file = newest_options(files.files)
+    options = {} if file is None else read_options(file)
     found = _of_options(options) if options else _of_tables(files)
     return TableSettings(
         merge_operator=merge_operator,
