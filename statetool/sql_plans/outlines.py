@@ -78,7 +78,11 @@ def outline_of(plan: CompiledPlan, node: int) -> NodeOutline:
             kind=kind_of(spec),
             tables=tuple(sorted(set(_own_tables(spec) or _tables_before(plan, node)))),
             inputs=tuple(_columns(plan, source) for source in plan.inputs.get(node, ())),
-            members={n: json.dumps(part, sort_keys=True) for n, part in sorted(spec.items()) if n not in _NOT_COMPARED},
+            members={
+                n: json.dumps(_without_aliases(n, part), sort_keys=True)
+                for n, part in sorted(spec.items())
+                if n not in _NOT_COMPARED
+            },
             query=plan.query(node),
         )
 

@@ -189,6 +189,21 @@ def test_nodes_of_plans_are_matched_by_what_they_compute() -> None:
     }
 
 
+def test_another_name_of_a_result_is_no_difference() -> None:
+    """``SELECT SUM(v) AS total`` computes what ``SELECT SUM(v) AS amount`` does."""
+    renamed = json.loads(SUM)
+    calls = [call for node in renamed["nodes"] for call in node.get("aggCalls", ())]
+    assert calls
+    for call in calls:
+        call["name"] = "amount"
+    (found,) = (
+        m
+        for m in match_operators(planned(SUM), planned(numbered(json.dumps(renamed), 10)), {}).rows
+        if "group" in m.old_uid
+    )
+    assert found.verdict == "matched"
+
+
 def test_equal_nodes_of_plans_are_ambiguous() -> None:
     old, new = planned(SUM, numbered(SUM, 10)), planned(numbered(SUM, 20), numbered(SUM, 30))
     found = [m for m in match_operators(old, new, {}).rows if "group" in m.old_uid]
