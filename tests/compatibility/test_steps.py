@@ -527,7 +527,8 @@ def test_asynchronous_state_is_of_forst_only(rule_cases: Path, tmp_path: Path) -
     operators = (o for o in inventory_of(path).operators.values() if o.listed_keyed)
     living = {str(o.label): [n for n in o.listed_keyed if n.startswith("kept ")] for o in operators}
     st.drop(path, str(tmp_path / "mortal"), states=living)
-    canonical = str(tmp_path / "mortal")
+    canonical = str(tmp_path / "canonical")
+    st.convert(str(tmp_path / "mortal"), canonical)
     assert ("V3", "not") in found(st.check(canonical, new, backend="forst"))
     old, new = str(tmp_path / "v2"), str(tmp_path / "v1")
     st.convert(canonical, old, format="native", backend="forst")
