@@ -26,7 +26,7 @@ from tests.support.flink.versions import release_of
 from tests.support.flink.zoo_cases import sources_of
 
 TABLE: Final = Path(__file__).with_suffix(".tsv")
-#: Savepoints in the form in which Flink wrote them, without states that have a time to live: ``RELEASE/API``.
+#: Savepoints that Flink wrote, without states that have a time to live: ``RELEASE/API``.
 PACKED: Final = HERE / "corpus" / "backends.tar.xz"
 RELEASES: Final = ("1.15.4", "1.20.5", "2.0.2", "2.1.3", "2.2.1", "2.3.0")
 Form = Literal["canonical", "rocksdb", "forst", "heap"]
