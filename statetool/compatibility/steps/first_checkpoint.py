@@ -10,7 +10,16 @@ from typing import Final
 
 from statetool.compatibility.restore import Restore
 from statetool.compatibility.step_verdicts import Assumption
-from statetool.compatibility.steps.step import Result, Step, fails_later, is_always_relevant, is_unknown, loses, note
+from statetool.compatibility.steps.step import (
+    Result,
+    Step,
+    fails_later,
+    is_always_relevant,
+    is_unknown,
+    loses,
+    note,
+    refuses,
+)
 from statetool.errors import several
 from statetool.formats.metadata.handles import ChangelogHandle, streams_of
 from statetool.formats.metadata.model import handles_of
@@ -115,7 +124,7 @@ def _batch(restore: Restore) -> Iterator[Result]:
     mode = "" if config is None else runs_as_batch(config)
     remedy = f"Set {RUNTIME_MODE}: STREAMING."
     if mode == "BATCH":
-        yield loses(
+        yield refuses(
             "H6", "The runtime mode is BATCH: Flink ignores the snapshot, and the job begins without state.", remedy
         )
     elif mode:
