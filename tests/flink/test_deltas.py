@@ -17,7 +17,7 @@ pytestmark = pytest.mark.full
 def test_rows_that_waited_are_joined(tmp_path: Path) -> None:
     folder = unpack(PACKED, tmp_path) / "2.3.0"
     rescaled, changed = str(tmp_path / "rescaled"), str(tmp_path / "changed")
-    statetool.rescale(str(folder), rescaled, 96, parallelism=3, uids=["5_delta-join"])
+    statetool.rescale(str(folder), rescaled, 96, parallelism=3, uids=["5_delta-join"], format="canonical")
     rows = statetool.load(rescaled)["5_delta-join"].to_arrow(DELTA_JOIN_QUEUE, keys=[("süd",)]).to_pylist()
     (at,) = (r["list_index"] for r in rows if r["value"]["f0"]["value"]["f0"] == 5)
     statetool.set_values(rescaled, changed, "5_delta-join", ("süd",), {f"{DELTA_JOIN_QUEUE}[{at}].f0.value.f2": 55})

@@ -20,7 +20,7 @@ def test_a_job_finds_rescaled_and_changed_offsets(release: str, tmp_path: Path) 
     folder = unpack(PACKED, tmp_path) / release
     expected = json.loads((folder / "values.json").read_text("utf-8"))
     rescaled, changed = str(tmp_path / "rescaled"), str(tmp_path / "changed")
-    statetool.rescale(str(folder), rescaled, 300, parallelism=3, uids=["keeper"])
+    statetool.rescale(str(folder), rescaled, 300, parallelism=3, uids=["keeper"], format="canonical")
     offset = {"table_id": 8, "partition_id": None, "bucket": 3, "offset": 77}
     changes = {"offsets": {"version": 1, "table_id": None, "offsets": [offset]}}
     statetool.set_values(rescaled, changed, "keeper", "key-5", changes, uids=["keeper"])

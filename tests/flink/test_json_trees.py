@@ -48,7 +48,7 @@ def test_a_job_finds_rescaled_and_changed_trees(
         'sensoryMemory["user.name"]': {"type": "VALUE", "value": json.dumps(tree), "subKeys": []},
     }  # fmt: skip
     rescaled, changed = str(tmp_path / "rescaled"), str(tmp_path / "changed")
-    statetool.rescale(str(folder), rescaled, 300, parallelism=3, uids=["keeper"])
+    statetool.rescale(str(folder), rescaled, 300, parallelism=3, uids=["keeper"], format="canonical")
     statetool.set_values(rescaled, changed, "keeper", "key-3", changes, uids=["keeper"])
     key = expected["key-3"]
     key |= {

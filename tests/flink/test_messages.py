@@ -21,7 +21,7 @@ def test_a_job_finds_rescaled_and_changed_messages(release: str, tmp_path: Path)
     expected = json.loads((folder / "values.json").read_text("utf-8"))
     # The maximum parallelism is changed without declarations: the values are not read.
     rescaled, changed = str(tmp_path / "rescaled"), str(tmp_path / "changed")
-    statetool.rescale(str(folder), rescaled, 300, parallelism=3, uids=["keeper"])
+    statetool.rescale(str(folder), rescaled, 300, parallelism=3, uids=["keeper"], format="canonical")
     struct = {"größe": -1.5, "text": "x" * 300, "list": [1, None, {"a": True}]}
     changes = {
         "struct": json.dumps(struct),
