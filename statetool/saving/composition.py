@@ -83,7 +83,7 @@ class OperatorChange:
         States of the base to leave out, and new state names by old names.
     form
         Form in which keyed state is written even if nothing in it changes: ``canonical``, or the native one of a backend. By default, state
-        that changes is written as canonical, and other state stays as it is.
+        that changes is written in the form of the composition, and other state stays as it is.
     keeps_form
         ``form`` is that of the base, and only for state that changes.
     elements

@@ -39,7 +39,9 @@ def test_flipped_offsets_of_raw_timers_are_found(tmp_path: Path) -> None:
     at = metadata.read_bytes().index(struct.pack(f">{len(handle.offsets)}q", *handle.offsets))
     draw = random.Random(5)
     places = range(at, at + 8 * len(handle.offsets))
-    assert {flipper.flip(metadata, offset, draw.randrange(1, 256))[1] for offset in places} <= {"found", "harmless"}
+    outcomes = {flipper.flip(metadata, offset, draw.randrange(1, 256))[1] for offset in places}
+    assert "found" in outcomes
+    assert outcomes <= {"found", "harmless"}
 
 
 def test_a_flipped_operator_id_is_found(tmp_path: Path) -> None:
