@@ -16,7 +16,7 @@ AT_HAND = "none"
 #: Three processes for two cores, because tests wait for Flink and Spark.
 FULL = ("--full", "--maven", "-n", "3", "--no-loadscope-reorder")
 #: Folders whose tests run kernels on bytes of all kinds.
-KERNELS = ("columns", "entries", "formats", "kernels", "serializers", "tables")
+KERNELS = ("columns", "entries", "formats", "kernels", "serializers")
 #: Folders whose tests call the dependencies: Arrow, NumPy, numba, fsspec, codecs, click, rich, DuckDB, clients of Kafka and of databases.
 DEPENDENCIES = (
     "cli", "columns", "connectors", "entries", "formats", "io", "reporting", "serializers", "tables", "types",

@@ -72,6 +72,11 @@ def may_be_of_2(releases: tuple[str, ...]) -> bool:
     return not releases or releases[-1].startswith("2.")
 
 
+def may_not_claim(releases: tuple[str, ...]) -> bool:
+    """Return True if one of the releases has claim modes, of which NO_CLAIM is the default, or none is known. Flink 1.15 brought them."""
+    return not releases or tuple(map(int, releases[-1].split("."))) >= (1, 15)
+
+
 def shown_releases(releases: tuple[str, ...]) -> str:
     """Return the first and the last of some releases as text."""
     return releases[0] if len(releases) == 1 else f"{releases[0]} to {releases[-1]}"

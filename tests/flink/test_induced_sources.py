@@ -34,6 +34,7 @@ def test_the_first_checkpoint_needs_a_claim(release: str, tmp_path: Path) -> Non
         savepoint = run(savepoint=str(tmp_path / "savepoint"))
         jar = make_jar(tmp_path / "job.jar", files_of(compiled(release, HERE / "support" / "flink" / "java", _JOB)))
         checks = {m: found(st.check(savepoint, other_jars=(jar,), claim_mode=m)) for m in ("no_claim", "claim")}
+        before_claims = found(st.check(savepoint, other_jars=(jar,), flink_version="1.14"))
         with pytest.raises(FlinkRefusedError, match="Using externally induced sources, we can not enforce"):
             restore("NO_CLAIM")
         assert restore("CLAIM")
@@ -41,3 +42,4 @@ def test_the_first_checkpoint_needs_a_claim(release: str, tmp_path: Path) -> Non
         machine.close()
     assert ("G2", "unknown") in checks["no_claim"]
     assert "G2" not in dict(checks["claim"])
+    assert "G2" not in dict(before_claims)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from statetool.compatibility.releases import may_not_claim
 from statetool.compatibility.restore import Restore
 from statetool.compatibility.step_verdicts import Assumption
 from statetool.compatibility.steps.step import (
@@ -79,6 +80,8 @@ def _own_triggers(restore: Restore) -> Iterator[Result]:
     """G2: a source that triggers checkpoints itself cannot be asked for the full snapshot that NO_CLAIM forces."""
     classes = restore.job.classes
     if classes is None or classes.new.source is None or restore.options.mode not in (None, "no_claim"):
+        return
+    if not may_not_claim(restore.releases):
         return
     source = classes.new.source
     if names := sorted({n for t in _TRIGGERS for n in source.implementations(t) if not source.is_abstract(n)}):
