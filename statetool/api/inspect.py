@@ -13,6 +13,7 @@ from typing_extensions import Unpack
 from statetool.api.execution import Execution
 from statetool.api.job_classes import classes_of, new_job_classes
 from statetool.api.load import inventory_of
+from statetool.api.matching import with_ids_of
 from statetool.api.savepoint import Savepoint
 from statetool.api.start_options import StartOptions, restore_options, run_options
 from statetool.errors import OptionError
@@ -100,6 +101,7 @@ def check(
     backend: Literal["heap", "rocksdb", "forst"] | None = None,
     jars: Iterable[str | os.PathLike[str]] = (),
     other_jars: Iterable[str | os.PathLike[str]] | None = None,
+    match: str | Mapping[str, str] | None = None,
     run: bool = False,
     flink_home: str | os.PathLike[str] | None = None,
     sample: int | None = 1000,
@@ -129,6 +131,10 @@ def check(
     other_jars
         The jars of the new job. Defaults to those with which ``b`` was opened. Without ``b``, the new job has the states of ``a`` with the
         classes of these jars.
+    match
+        Which operators of the new job have other ids: ``"auto"`` matches those with evidence that fits no other operator
+        (:func:`statetool.match`), or pass the file of ``statetool match``, or ``{old uid or id: new uid or id}``. The verdict is then on a copy
+        of ``a`` with the new ids, which you have to write (:func:`change_uids`): Flink does not find state under another id.
     run
         Run the classes in ``other_jars`` with Flink, in a JVM (JDK 11 or later) with your rights: they read the serializers and values of
         ``a``, and write, hash and compare them.
@@ -160,27 +166,32 @@ def check(
         ``verdict`` is ``fully``, ``after_migration`` (Flink converts values when it restores or reads them), ``unknown`` or ``not``.
         ``operators`` and their ``states`` each have a verdict, a reason and a remedy. ``warnings`` list losses and possible changes
         despite a successful restore, and failures after it. ``steps`` are the steps of the restore, and ``assumptions`` what the check takes
-        for granted. ``run`` says what was run. ``ok`` summarizes the result.
+        for granted. ``run`` says what was run. ``renamed`` lists the operators that have another id in the copy that the verdict is on.
+        ``ok`` summarizes the result.
 
     Raises
     ------
     OptionError
-        Neither ``b`` nor ``flink_version`` nor ``other_jars`` was given, or an option is not valid.
+        Neither ``b`` nor ``flink_version`` nor ``other_jars`` was given, an option is not valid, or an operator has no unique match.
     MissingDependencyError, UnsupportedError
         The classes are to be run, and Java or Flink's jars are missing, or Java cannot run them.
     FormatError
         A header is damaged. An operator with undamaged state that statetool cannot read is ``unknown`` instead.
     """
     from statetool.compatibility.check import check_inventories
+    from statetool.saving.uids import uid_changes
 
     old, new = inventory_of(a), None if b is None else inventory_of(b)
     if old_classes := classes_of(name_list("jars", jars)):
         old = old.with_types(replace(old.types, source=old_classes))
+    copy = with_ids_of(old, new, match)
     new_classes = new_job_classes(other_jars, new)
     renderer = partial(_check_html, a=old.path, b="B" if new is None else new.path)
     options = replace(restore_options(**start), run=run_options(run, flink_home, sample), all_files=all_files)
-    checked = check_inventories(old, new, flink_version, backend, new_classes, options)
-    return replace(checked, renderer=renderer)
+    if copy is not old and options.map_uids:
+        raise OptionError("both a match and a map of uids say which ids are new", hint="leave out --map (map_uids=)")
+    checked = check_inventories(copy, new, flink_version, backend, new_classes, options)
+    return replace(checked, renderer=renderer, renamed=tuple(uid_changes(old.metadata, copy.metadata)))
 
 
 def _check_html(check: Check, *, a: str, b: str) -> str:

@@ -402,12 +402,13 @@ class Savepoint:
         states: Sequence[str] | None = None,
         keys: Sequence[Key] | None = None,
         access_times: bool = True,
+        match: str | Mapping[str, str] | None = None,
         threads: int | None = None,
     ) -> Comparison:
         """Compare with another snapshot, key by key. This snapshot is ``before``.
 
         Backend, format, release, parallelism and max parallelism of the two may differ. Equal bytes are not decoded. Equal values with
-        different bytes count as equal. Operators are matched by uid.
+        different bytes count as equal. Operators are matched by uid, or by ``match``.
 
         Parameters
         ----------
@@ -419,6 +420,9 @@ class Savepoint:
             Keys of one operator to compare, as plain values (see :meth:`Operator.keyed_state`).
         access_times
             Whether values with a TTL differ if only their last access differs. By default they do.
+        match
+            Which operators of ``other`` have other ids: ``"auto"`` matches those with evidence that fits no other operator
+            (:func:`statetool.match`), or pass the file of ``statetool match``, or ``{old uid or id: new uid or id}``.
         threads
             Threads of this process, by default one per core. With a session, differences are counted in tasks.
 
@@ -439,6 +443,7 @@ class Savepoint:
             snapshots are not ``equal``.
         """
         from statetool.analysis.comparison.plan import ComparisonRequest, plan_comparison
+        from statetool.api.matching import with_ids_of  # imports this module
 
         request = ComparisonRequest(
             operators=None if operators is None else name_list("operators", operators),
@@ -448,7 +453,8 @@ class Savepoint:
         )
         execution = Execution(self.spark, threads)
         after = self._open_other(other)
-        return Comparison(plan_comparison(self._inventory, after, request), execution, (self.path, after.path))
+        before = with_ids_of(self._inventory, after, match)
+        return Comparison(plan_comparison(before, after, request), execution, (self.path, after.path))
 
     def _open_other(self, other: Savepoint | str) -> Inventory:
         """Return the inventory of another snapshot. A path is opened with the same types and ``rebase`` as this snapshot."""

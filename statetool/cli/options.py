@@ -16,6 +16,7 @@ from click.core import ParameterSource
 
 import statetool
 from statetool.api.write.options import CopyOptions
+from statetool.api.write.verbs.base import MATCH
 from statetool.cli.completion import complete_operator
 from statetool.cli.group import COMMON, SectionOption
 from statetool.cli.output import Output, echo_err, echo_marked
@@ -442,6 +443,11 @@ def backend_option(command: Callable[..., None]) -> Callable[..., None]:
     """Add ``--backend``."""
     help = "State backend of the new job.  [default: that of B]"
     return click.option("--backend", type=click.Choice(["heap", "rocksdb", "forst"]), help=help)(command)
+
+
+def match_option(command: Callable[..., None]) -> Callable[..., None]:
+    """Add ``--match``."""
+    return click.option(*MATCH["flag"].split(" ")[:1], metavar=MATCH["flag"].split(" ")[1], help=MATCH["help"])(command)
 
 
 def start_options(command: Callable[..., None]) -> Callable[..., None]:

@@ -12,7 +12,7 @@ import click
 import statetool
 from statetool.cli.output import echo_err, echo_marked, output_width, print_line
 from statetool.errors import UNREAD
-from statetool.reporting.verdicts.commands import CommandLine
+from statetool.reporting.verdicts.commands import MATCHING, CommandLine
 from statetool.reporting.verdicts.finding import Findings
 from statetool.reporting.verdicts.text import lines_of
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _WIDTH: Final = 80
 #: Options that a suggested command needs too, if the user gave them and it has them.
 _KEPT: Final = (
-    "--latest", "--rebase", "--uids", "--name-uid", "--declare", "--jar", "--jar-a", "--jar-b", "--columns-from-plan", "--columns-from-plan-a", "--columns-from-plan-b", "--python", "--unsafe-pickle", "--flink", "--backend", "--deep", "--map", "--graph", "--config", "--parallelism", "--max-parallelism", "--claim-mode", "--allow-non-restored", "--last-state", "--flink-home",
+    "--latest", "--rebase", "--uids", "--name-uid", "--declare", "--jar", "--jar-a", "--jar-b", "--columns-from-plan", "--columns-from-plan-a", "--columns-from-plan-b", "--python", "--unsafe-pickle", "--flink", "--backend", "--deep", "--map", "--graph", "--config", "--parallelism", "--max-parallelism", "--claim-mode", "--allow-non-restored", "--last-state", "--flink-home", "--match",
 )  # fmt: skip
 
 #: Commands whose options describe the new job. In others they describe what is written, so these name them themselves.
@@ -56,8 +56,11 @@ def show_check(
     flink: str | None = None,
     backend: str | None = None,
     recheck: Callable[[str, bool], Check] | None = None,
+    match: str | None = None,
 ) -> None:
     """Print the verdict of ``check``. ``jars`` are those of the new job, and ``flink`` and ``backend`` its release and its backend.
+
+    ``match`` says which operators have other ids in the new job.
 
     ``recheck`` checks a copy that a trial of the suggested commands wrote; its flag says whether values have the types of the new job.
     """
@@ -70,12 +73,14 @@ def show_check(
             if jars:
                 from statetool.api.write.upgrade import plan_upgrade
 
-                plan = plan_upgrade(old, new, other_jars=jars, flink_version=flink, backend=backend)
+                plan = plan_upgrade(old, new, other_jars=jars, flink_version=flink, backend=backend, match=match)
             elif new is not None:
-                plan = statetool.plan_migration(old, new)
+                plan = statetool.plan_migration(old, new, match=match)
             if plan is not None and checked.verdict in ("not", "unknown"):
-                plan = try_plan(plan, old)
-    commands = replace(command_line("a", "b"), by_jar=bool(jars) and new is None)
+                plan = try_plan(plan, old, match={c.old_id: c.new_uid or c.new_id for c in checked.renamed})
+    commands = replace(
+        command_line("a", "b"), by_jar=bool(jars) and new is None, renamed="RENAMED" if checked.renamed else ""
+    )
     findings = check_findings(checked, commands, plan)
     if recheck is not None and form != "json":
         from statetool.cli.remedy_trial import try_remedies
@@ -154,6 +159,8 @@ def _options(command: tuple[str, ...]) -> tuple[str, ...]:
     words: list[str] = []
     if command[:1] not in _OF_NEW_JOB:
         accepted -= _ABOUT_NEW_JOB
+    if command[:1] not in MATCHING:
+        accepted.discard("--match")  # OLD=NEW of match, and the file of uid, which suggestions name themselves
     for option in context.command.params:
         flag = max(option.opts, key=len)
         # Only hash codes of keys, in the classes of the old job, tell the new key groups.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from statetool.compatibility.running.summary import RunSummary
+    from statetool.saving.uids import UidChange
 
 Verdict = Literal["fully", "after_migration", "unknown", "not"]
 
@@ -285,7 +286,8 @@ class Check:
     """Result of checking whether a snapshot can be restored into a job.
 
     ``causes`` and ``snapshot_warnings`` are those that concern the whole snapshot. ``steps`` are the verdicts on the steps of the restore, in
-    Flink's order. ``run`` says what was run, if the classes of the new job were. ``renderer`` returns HTML for notebooks.
+    Flink's order. ``run`` says what was run, if the classes of the new job were. ``renamed`` are the operators that have another id in the copy
+    that the verdict is on: the snapshot itself has their state under ids that the job does not have. ``renderer`` returns HTML for notebooks.
     """
 
     verdict: Verdict
@@ -295,6 +297,7 @@ class Check:
     snapshot_warnings: tuple[CheckWarning, ...] = ()
     steps: tuple[StepVerdict, ...] = ()
     run: RunSummary | None = None
+    renamed: tuple[UidChange, ...] = ()
     renderer: Callable[[Check], str] | None = field(default=None, repr=False, compare=False)
 
     def _repr_html_(self) -> str | None:
@@ -341,4 +344,5 @@ class Check:
             "warnings": list(self.warnings),
             "steps": [step.record() for step in self.steps],
             "run": None if self.run is None else self.run.record(),
+            "renamed": [asdict(change) for change in self.renamed],
         }

@@ -67,6 +67,8 @@ class Inventory:
         self.metadata_file = parsed.file
         self.metadata: SnapshotMetadata = parsed.metadata
         self.published: Final = parsed.published
+        #: Whether operators have the ids of another job (:meth:`with_ids`).
+        self.has_other_ids = False
         self.given_uids = uids
         self._names = names or {}
         self.possible_names = possible_names or {}
@@ -125,9 +127,10 @@ class Inventory:
     def _declared_names(self, labels: Sequence[OperatorLabel]) -> dict[str, list[str]]:
         """Return the words by which declarations of Python states (``operator.state``) refer to each operator."""
         names: dict[str, list[str]] = {}
+        found = {label.former or label: label for label in labels}
         for declared in dict.fromkeys(head for state, _ in self.types.python for head in _heads(state)):
             try:
-                names.setdefault(find_operator(labels, declared), []).append(declared)
+                names.setdefault(found[find_operator(found, declared)], []).append(declared)
             except UnknownNameError:  # names of states may have dots
                 continue
         return names
@@ -177,7 +180,7 @@ class Inventory:
     def opener(self) -> Callable[[], Inventory]:
         """Return a picklable function that opens the snapshot in another process, without its compiled plan."""
         opener = self._opener(self.metadata_file)
-        return opener if self.published else partial(opener, parsed=self._parsed)
+        return opener if self.published and not self.has_other_ids else partial(opener, parsed=self._parsed)
 
     def _opener(self, path: str) -> partial[Inventory]:
         return partial(
@@ -229,11 +232,42 @@ class Inventory:
             same = others.get(own.operator_id, own)
             is_uid = operator_id_for_uid(same.uid) == own.operator_id and same.uid not in taken
             uid = own.uid or (same.uid if is_uid else "")
-            labels.append(OperatorLabel(own.operator_id, uid, own.name or same.name, len(own.short_id)))
+            labels.append(OperatorLabel(own.operator_id, uid, own.name or same.name, len(own.short_id), own.former))
         if [(o.uid, o.name) for o in labels] == [(o.uid, o.name) for o in self.labels]:
             return self
         renamed = copy.copy(self)
         renamed.key_types = {find_operator(labels, name): key for name, key in self.key_types.items()}
+        renamed.operators = renamed._operators(labels)
+        return renamed
+
+    def with_ids(self, metadata: SnapshotMetadata, uids: Iterable[str]) -> Inventory:
+        """Return the inventory of a copy in which operators have other ids.
+
+        Parameters
+        ----------
+        metadata
+            The metadata of the copy: the same operators in the same order (:func:`statetool.saving.uids.change_uids`).
+        uids
+            Uids of operators of the copy.
+        """
+        by_id = {operator_id_for_uid(uid): uid for uid in uids}
+        digits = unique_digits([o.operator_id for o in metadata.operators])
+        labels = [
+            own
+            if own.operator_id == o.operator_id
+            else OperatorLabel(o.operator_id, o.uid or by_id.get(o.operator_id, ""), own.name, digits, own)
+            for o, own in zip(metadata.operators, self.labels, strict=True)
+        ]
+        new_labels = dict(zip(self.labels, labels, strict=True))
+        new_ids = {own.operator_id: new.operator_id for own, new in new_labels.items()}
+        renamed = copy.copy(self)
+        renamed.__dict__.pop("metadata_digest", None)
+        renamed.metadata = metadata
+        renamed.has_other_ids = True
+        renamed.given_uids = tuple(label.uid for label in labels if label.uid)
+        renamed.key_types = {new_labels[find_operator(self.labels, name)]: key for name, key in self.key_types.items()}
+        renamed._names = {new_ids.get(i, i): name for i, name in self._names.items()}
+        renamed.possible_names = {new_ids.get(i, i): names for i, names in self.possible_names.items()}
         renamed.operators = renamed._operators(labels)
         return renamed
 

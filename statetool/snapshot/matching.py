@@ -18,7 +18,7 @@ from statetool.types.operators import OperatorLabel
 
 Verdict = Literal["same", "given", "matched", "ambiguous", "only in A", "only in B"]
 _VERDICTS: Final = get_args(Verdict)
-_AGAIN: Final = "run: statetool match A B --match OLD=NEW --write FILE"
+_AGAIN: Final = "run: statetool match A B --match OLD=NEW --write FILE, and pass --match FILE"
 #: Number of operators of B that a row names with the reason for or against them.
 _MOST_SHOWN: Final = 3
 
@@ -99,13 +99,33 @@ class Matching:
         OptionError
             An operator that has state is ambiguous.
         """
-        if self.questions:
-            raise OptionError(f"not each operator has one partner: {self.questions[0]}", hint=_AGAIN)
+        if questions := self.questions:
+            asked = "; ".join(questions[:_MOST_SHOWN])
+            more = f"; and {len(questions) - _MOST_SHOWN} more" if len(questions) > _MOST_SHOWN else ""
+            raise OptionError(f"not each operator has one partner: {asked}{more}", hint=_AGAIN)
         return {
             m.old_id: m.new_uid if m.new_uid and operator_id_for_uid(m.new_uid) == m.new_id else m.new_id
             for m in self.rows
             if m.verdict in ("given", "matched") and m.old_id != m.new_id
         }
+
+    def check_fits(self, old: Mapping[str, OperatorLabel], new: Mapping[str, OperatorLabel] | None) -> None:
+        """Check that the rows are those of two jobs, whose operators are given by id. The new one may be unknown.
+
+        Raises
+        ------
+        OptionError
+            An operator of a row does not exist, or there is no row for an operator of A.
+        """
+        pairs = [m for m in self.rows if m.has_state and m.verdict in ("same", "given", "matched")]
+        own = {m.old_id for m in self.rows if m.old_id}
+        for side, name in (
+            *(("A", m.old) for m in self.rows if m.old_id and m.old_id not in old),
+            *(("B", m.new) for m in pairs if new is not None and m.new_id not in new),
+        ):
+            raise OptionError(f"the match is that of other jobs: {side} has no operator {name}", hint=_AGAIN)
+        for label in (label for operator_id, label in old.items() if operator_id not in own):
+            raise OptionError(f"the match is that of other jobs: it has no operator {label.display} of A", hint=_AGAIN)
 
     def record(self) -> list[dict[str, Any]]:
         """Return the rows as JSON, which :meth:`parse` reads."""
@@ -148,7 +168,8 @@ def match_operators(old: Sequence[OperatorFacts], new: Sequence[OperatorFacts], 
     Raises
     ------
     UnknownNameError, OptionError
-        A given operator does not exist or is given twice, or the states of a given pair contradict each other.
+        A given operator does not exist or is given twice, or the keys or states of a given pair contradict each other. Other types of values
+        do not, because a migration may convert them.
     """
     return Matching(tuple(_Pairs(old, new, given).rows()))
 
@@ -265,11 +286,11 @@ def _given_pairs(
             raise OptionError(f"operator {old[i].label.display!r} of A is given twice", hint="pass one --match for it")
         if j in pairs.values():
             raise OptionError(f"operator {new[j].label.display!r} of B is given twice", hint="pass one --match for it")
-        against = next(state_contradictions(old[i], new[j]), None)
+        against = next(state_contradictions(old[i], new[j], values=False), None)
         if against is not None:
             raise OptionError(
                 f"{old[i].label.display!r} of A is not {new[j].label.display!r} of B: {against}",
-                hint=f"leave out --match {before}={after}, or convert the state first (run: statetool migrate)",
+                hint=f"leave out --match {before}={after}, or rename it without a match (run: statetool uid A NEW {before}={after})",
             )
         pairs[i] = j
     return pairs

@@ -241,7 +241,7 @@ class OperatorInventory:
 
         key, metas = self._key_and_metas()
         try:
-            node = self._plan.node_of(self.label.operator_id, self.label.uid, self.label.name)
+            node = self._plan.node_of(*self._planned_as)
             columns = self._plan.columns(node, metas, key, expressions=True)
             names = {path: tuple(of_row) for path, of_row in columns.items()}
             return PlanAggregates(
@@ -252,6 +252,12 @@ class OperatorInventory:
             )
         except (OptionError, FormatError) as error:
             raise error.at(operator=self.label) from error.__cause__
+
+    @property
+    def _planned_as(self) -> tuple[str, str, str]:
+        """The operator id, the uid and the name of the operator in the job that wrote the snapshot."""
+        label = self.label.former or self.label
+        return label.operator_id, label.uid, label.name
 
     @property
     def has_plan(self) -> bool:
@@ -277,12 +283,13 @@ class OperatorInventory:
 
         label = self.label
         try:
-            node = self._plan.find_node(label.operator_id, label.uid, label.name)
+            node = self._plan.find_node(*self._planned_as)
             if node is None:
                 return None
             if self.has_sql_rows:
                 self.columns_of(self._plan, node)  # raises an error if the rows are not those of the node
-            return label.uid or self._plan.uid_of(label.operator_id), outline_of(self._plan, node)
+            operator_id, uid, _ = self._planned_as
+            return uid or self._plan.uid_of(operator_id), outline_of(self._plan, node)
         except (OptionError, FormatError) as error:
             raise error.at(operator=label) from error.__cause__
 
@@ -313,7 +320,7 @@ class OperatorInventory:
         key, metas = self._key_and_metas()
         try:
             if node is None:
-                node = plan.node_of(self.label.operator_id, self.label.uid, self.label.name)
+                node = plan.node_of(*self._planned_as)
             return plan.columns(node, metas, key)
         except (OptionError, FormatError) as error:
             raise error.at(operator=self.label) from error.__cause__

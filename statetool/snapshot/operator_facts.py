@@ -120,8 +120,11 @@ def planned_facts(plan: CompiledPlan, others: Iterable[OperatorFacts] = ()) -> l
     return facts
 
 
-def state_contradictions(old: OperatorFacts, new: OperatorFacts) -> Iterator[str]:
-    """Yield the differences in states and keys because of which two operators cannot be the same."""
+def state_contradictions(old: OperatorFacts, new: OperatorFacts, *, values: bool = True) -> Iterator[str]:
+    """Yield the differences in states and keys because of which two operators cannot be the same.
+
+    ``values``: types of values count, which a migration may change.
+    """
     if old.states is None or new.states is None:
         return
     for scope, name in dict.fromkeys((*old.states, *new.states)):
@@ -133,7 +136,8 @@ def state_contradictions(old: OperatorFacts, new: OperatorFacts) -> Iterator[str
         elif before.kind != after.kind:
             yield f"kind of state {name!r} {before.kind}, {after.kind}"
         else:
-            for role in dict.fromkeys((*before.serializers, *after.serializers)):
+            roles = dict.fromkeys((*before.serializers, *after.serializers))
+            for role in (r for r in roles if values or r != "VALUE_SERIALIZER"):
                 first, second = before.serializers.get(role), after.serializers.get(role)
                 what = f"{role.removesuffix('_SERIALIZER').replace('_', ' ').lower()} type of state {name!r}"
                 yield from _different_types(what, first, second)

@@ -48,6 +48,8 @@ def find_exact(labels: Iterable[OperatorLabel], text: str) -> OperatorLabel | No
 def find_operator(labels: Iterable[OperatorLabel], text: str) -> OperatorLabel:
     """Return an operator by uid, operator id, unique name, or unique prefix of its id (at least 4 hex digits).
 
+    Operators with the id of another job are also found as in their own, unless the text is a name in the other job.
+
     Raises
     ------
     UnknownNameError
@@ -68,6 +70,9 @@ def find_operator(labels: Iterable[OperatorLabel], text: str) -> OperatorLabel:
         )
     if matching:
         return matching[0]
+    formers = {o.former: o for o in known if o.former is not None}
+    if formers:
+        return formers[find_operator(formers, text)]
     raise UnknownNameError(f"no operator {text!r}", hint=_similar(text, known))
 
 

@@ -34,6 +34,8 @@ class OperatorLabel(str):
         Empty if unknown.
     digits
         Digits of the operator id that are unique in the snapshot.
+    former
+        The label in the snapshot, if the operator has the id of another job (:meth:`statetool.snapshot.inventory.Inventory.with_ids`).
 
     Examples
     --------
@@ -42,32 +44,51 @@ class OperatorLabel(str):
     90bea66de1c231edf33913ecd54406c1 is GroupAggregate[4] (90bea66d)
     >>> OperatorLabel("23eaad2b0c2c6b1a8a9c5f3b0c1f8e11", "4_group-aggregate", "GroupAggregate[4]").display
     'GroupAggregate[4] (4_group-aggregate)'
+    >>> OperatorLabel("23eaad2b0c2c6b1a8a9c5f3b0c1f8e11", "sums", "Sums", former=label).display
+    'Sums (sums; in A: GroupAggregate[4], 90bea66d)'
     """
 
     operator_id: str
     uid: str
     name: str
     short_id: str
+    former: OperatorLabel | None
 
-    def __new__(cls, operator_id: str, uid: str = "", name: str = "", digits: int = ID_DIGITS) -> Self:
+    def __new__(
+        cls,
+        operator_id: str,
+        uid: str = "",
+        name: str = "",
+        digits: int = ID_DIGITS,
+        former: OperatorLabel | None = None,
+    ) -> Self:
         label = super().__new__(cls, uid or operator_id)
         label.operator_id, label.uid, label.name = operator_id, uid, name
         label.short_id = operator_id[:digits]
+        label.former = former
         return label
 
     def __getnewargs__(self) -> tuple[Any, ...]:
-        return self.operator_id, self.uid, self.name, len(self.short_id)
+        return self.operator_id, self.uid, self.name, len(self.short_id), self.former
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self
 
     @property
     def display(self) -> str:
-        """``Name (uid or id prefix)``. The uid or the id alone if there is no other name."""
+        """``Name (uid or id prefix)``. The uid or the id alone if there is no other name. The operator of A follows if it has another id."""
+        before = self.former
+        in_a = ""
+        if before is not None:
+            name = f"{before._short_name}, " if before.name and before.name != self.name else ""
+            in_a = f"in A: {name}{before.uid or before.short_id}"
         if not self.name or self.name == self:
-            return str(self)
-        name = self.name if len(self.name) <= _LONGEST_NAME else f"{self.name[: _LONGEST_NAME - 1]}…"
-        return f"{name} ({self.uid or self.short_id})"
+            return f"{self} ({in_a})" if in_a else str(self)
+        return f"{self._short_name} ({'; '.join(filter(None, (self.uid or self.short_id, in_a)))})"
+
+    @property
+    def _short_name(self) -> str:
+        return self.name if len(self.name) <= _LONGEST_NAME else f"{self.name[: _LONGEST_NAME - 1]}…"
 
 
 def display_name(operator: str) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from statetool.api.load import inventory_of
+from statetool.api.matching import changes_of_match, with_ids_of
 from statetool.api.savepoint import Savepoint
 from statetool.api.write.options import KeyedWriteOptions, WriteOptions
 from statetool.api.write.verbs import migrate as verbs
@@ -22,7 +23,9 @@ if TYPE_CHECKING:
     from statetool.snapshot.inventory import Inventory
 
 
-def plan_migration(src: str | Savepoint, to: str | Savepoint) -> MigrationPlan:
+def plan_migration(
+    src: str | Savepoint, to: str | Savepoint, *, match: str | Mapping[str, str] | None = None
+) -> MigrationPlan:
     """Plan the migration of a snapshot's states to the types in a savepoint of the new job.
 
     States whose values Flink can read without a migration stay unchanged. Fields are matched by name.
@@ -33,6 +36,8 @@ def plan_migration(src: str | Savepoint, to: str | Savepoint) -> MigrationPlan:
         The snapshot: its path, or an open one.
     to
         A savepoint of the new job. Its state may be empty, but must be registered.
+    match
+        As for :func:`migrate`.
 
     Returns
     -------
@@ -47,13 +52,19 @@ def plan_migration(src: str | Savepoint, to: str | Savepoint) -> MigrationPlan:
     """
     from statetool.migration.plan import plan_migration as plan_inventories
 
-    return plan_inventories(inventory_of(src), inventory_of(to))
+    new_job = inventory_of(to)
+    return plan_inventories(with_ids_of(inventory_of(src), new_job, match), new_job)
 
 
-def try_plan(plan: MigrationPlan, src: str | Savepoint) -> MigrationPlan:
+def try_plan(plan: MigrationPlan, src: str | Savepoint, *, match: Mapping[str, str] | None = None) -> MigrationPlan:
     """Convert some values of each state of a plan, and return the plan with the failures. Nothing is written.
 
     Reads up to 64 MiB of each operator.
+
+    Parameters
+    ----------
+    match
+        New uids or ids by old ones, if the plan has new ones.
 
     Raises
     ------
@@ -62,7 +73,7 @@ def try_plan(plan: MigrationPlan, src: str | Savepoint) -> MigrationPlan:
     """
     from statetool.migration.trial import try_conversions
 
-    return try_conversions(plan, inventory_of(src))
+    return try_conversions(plan, with_ids_of(inventory_of(src), None, match))
 
 
 def write_plan(plan: MigrationPlan, path: str) -> None:
@@ -105,6 +116,7 @@ def migrate(
     *,
     to: str | Savepoint | None = None,
     plan: str | MigrationPlan | None = None,
+    match: str | Mapping[str, str] | None = None,
     accept: Iterable[str] = (),
     renames: Mapping[str, str] | None = None,
     last_access_ms: int | None = None,
@@ -139,6 +151,9 @@ def migrate(
         A savepoint of the new job. Either this or ``plan``.
     plan
         A plan, or its file (see :func:`write_plan`).
+    match
+        Which operators of the new job have other ids: ``"auto"`` matches those with evidence that fits no other operator
+        (:func:`statetool.match`), or pass the file of ``statetool match``, or ``{old uid or id: new uid or id}``.
     accept
         Names of steps, from the plan's ``rows``.
     renames
@@ -192,6 +207,7 @@ def migrate(
     """
     options = KeyedWriteOptions.of(locals())
     base = options.open(src, dst)
+    base = with_ids_of(base, None if to is None else inventory_of(to), match)
     migration = _prepare(base, options, dst, verbs.MigrationChoices.of(locals()))
     if on_plan is not None:
         on_plan(migration)
@@ -211,6 +227,7 @@ def catch_up(
     *,
     to: str | Savepoint | None = None,
     plan: str | MigrationPlan | None = None,
+    match: str | Mapping[str, str] | None = None,
     accept: Iterable[str] = (),
     renames: Mapping[str, str] | None = None,
     last_access_ms: int | None = None,
@@ -248,6 +265,9 @@ def catch_up(
         A savepoint of the new job. Either this or ``plan``.
     plan
         A plan, or its file (see :func:`write_plan`).
+    match
+        Which operators of the new job have other ids: ``"auto"`` matches those with evidence that fits no other operator
+        (:func:`statetool.match`), or pass the file of ``statetool match``, or ``{old uid or id: new uid or id}``.
     accept
         Names of steps, from the plan's ``rows``.
     renames
@@ -306,6 +326,9 @@ def catch_up(
 
     options = KeyedWriteOptions.of(locals())
     base, first, done = (options.open(snapshot, dst) for snapshot in (after, before, migrated))
+    if match is not None:
+        changes_of_ids = changes_of_match(base, None if to is None else inventory_of(to), match)
+        base, first = (with_ids_of(snapshot, None, changes_of_ids) for snapshot in (base, first))
     migration = _prepare(base, options, dst, verbs.MigrationChoices.of(locals()))
     if on_plan is not None:
         on_plan(migration)

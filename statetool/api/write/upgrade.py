@@ -12,6 +12,7 @@ from typing_extensions import Unpack
 from statetool.api.execution import Execution
 from statetool.api.job_classes import classes_of, new_job_classes
 from statetool.api.load import inventory_of
+from statetool.api.matching import with_ids_of
 from statetool.api.savepoint import Savepoint
 from statetool.api.start_options import StartOptions, restore_options
 from statetool.api.write.migrate import release_of
@@ -75,9 +76,11 @@ def plan_upgrade(
     other_jars: Iterable[str | os.PathLike[str]] | None = None,
     flink_version: str | None = None,
     backend: str | None = None,
+    match: str | Mapping[str, str] | None = None,
 ) -> MigrationPlan:
     """Plan the migration of an :func:`upgrade`, without the reasons against it that only a check finds. Parameters as there."""
-    base, new_job = inventory_of(src), None if to is None else inventory_of(to)
+    new_job = None if to is None else inventory_of(to)
+    base = with_ids_of(inventory_of(src), new_job, match)
     return _plan(base, new_job, flink_version, _new_classes(other_jars, base, new_job), backend)
 
 
@@ -134,6 +137,7 @@ def upgrade(
     flink_version: str | None = None,
     backend: Literal["heap", "rocksdb", "forst"] | None = None,
     to: str | Savepoint | None = None,
+    match: str | Mapping[str, str] | None = None,
     accept: Iterable[str] = (),
     renames: Mapping[str, str] | None = None,
     fills: Mapping[str, Any] | None = None,
@@ -170,6 +174,9 @@ def upgrade(
         State backend of the new job, as for :func:`statetool.check`. A native snapshot of RocksDB or ForSt needs it if ``to`` is not given.
     to
         A savepoint of the new job. Without one, the new job has the states of the old one.
+    match
+        Which operators of the new job have other ids: ``"auto"`` matches those with evidence that fits no other operator
+        (:func:`statetool.match`), or pass the file of ``statetool match``, or ``{old uid or id: new uid or id}``.
     accept
         Names of steps, from the plan's ``rows``.
     renames
@@ -238,6 +245,7 @@ def upgrade(
     if old_classes := classes_of(name_list("jars", jars)):
         base = base.with_types(replace(base.types, source=old_classes))
     new_job = None if to is None else inventory_of(to)
+    base = with_ids_of(base, new_job, match)
     classes = _new_classes(other_jars, base, new_job)
     if new_job is not None:
         options.check_target(new_job, dst)

@@ -27,6 +27,7 @@ from statetool.cli.options import (
     flink_option,
     given_options,
     jar_options,
+    match_option,
     open_snapshot,
     open_snapshots,
     operator_option,
@@ -185,6 +186,7 @@ def _check_estimate(table: str | None, estimate: bool) -> None:
 @click.option("--states", shell_complete=complete_state, help="States to compare, separated by commas.")
 @click.option("--keys", metavar="KEYS", help='Keys to compare, as JSON: [1, "a", {"tuple": ["b", 2]}].')
 @click.option("--ignore-access-times", is_flag=True, help="Ignore the last access of values with a time to live.")
+@match_option
 @click.option("--limit", type=Count(0), default=20, show_default=True, help="Number of differences shown.")
 @file_option("--target", help="New file for all differences (with --output parquet).")
 @common_options(*SNAPSHOT, "on_spark", "threads", *OUTPUT, formats=("text", "json", "parquet"))
@@ -196,19 +198,21 @@ def diff(
     states: str | None,
     keys: str | None,
     ignore_access_times: bool,
+    match: str | None,
     limit: int,
     target: str | None,
 ) -> None:
     """Compare two snapshots, key by key.
 
     Compares types, numbers of entries, and values. A and B may have different backends, formats, Flink releases and
-    parallelism.
+    parallelism. With --match, operators may have other ids in B. --uid then takes their names in B or in A.
 
     Exits 1 if there are differences, or state that could not be compared.
 
     Examples:
       statetool diff savepoint-1a2b savepoint-3c4d --uid orders
       statetool diff old-savepoint new-savepoint -o parquet --target diff.parquet
+      statetool diff old-savepoint new-savepoint --match auto
     """
     from statetool.tables.request import ScanRequest
 
@@ -221,6 +225,7 @@ def diff(
         states=request.states,
         keys=request.keys,
         access_times=not ignore_access_times,
+        match=match,
         threads=options.threads,
     )
     if target is not None:
@@ -257,6 +262,7 @@ def new_job_options(command: Callable[..., None]) -> Callable[..., None]:
     "plan_file",
     help="New file for a migration plan, to edit and pass to statetool migrate (needs B).",
 )
+@match_option
 @jar_options
 @click.option("--run", "runs", is_flag=True, help="Run the classes of the new job (--jar-b) with Flink, in a JVM.")
 @click.option("--flink-home", metavar="DIR", help="Flink for --run.  [default: FLINK_HOME, apache-flink-libraries]")
@@ -272,6 +278,7 @@ def check(
     flink_version: str | None,
     backend: Any,
     plan_file: str | None,
+    match: str | None,
     jar_a: tuple[str, ...],
     jar_b: tuple[str, ...],
     runs: bool,
@@ -296,10 +303,14 @@ def check(
     JVM (JDK 11 or later) in which Flink and the new job's classes read serializers and values of A. They run with your
     rights.
 
+    With --match, the verdict is on a copy of A in which operators have the ids of B. Flink does not find their state in A
+    itself, so write the copy first: the command is in the output.
+
     Exits 0 only if the job restores, no state is lost or altered, and nothing fails later.
 
     Examples:
       statetool check savepoint-1a2b --flink 2.3
+      statetool check savepoint-1a2b savepoint-of-new-job --match auto
       statetool check savepoint-1a2b savepoint-of-new-job --write-plan plan.json
       statetool check savepoint-1a2b --jar-a old.jar --jar-b new.jar --flink 2.3
       statetool check savepoint-1a2b --jar-b new.jar --run --flink-home flink-2.3
@@ -315,7 +326,7 @@ def check(
     if runs:
         echo_err("--run: the classes of the new job run on this machine, with your rights")
     checked = statetool.check(
-        first, *others, flink_version=flink_version, backend=backend, other_jars=jar_b, **run, **start
+        first, *others, flink_version=flink_version, backend=backend, other_jars=jar_b, match=match, **run, **start
     )
     if options.output.is_json:
         options.output.record(checked.record())
@@ -328,15 +339,16 @@ def check(
         )
         return statetool.check(opened, *others, flink_version=flink_version, backend=backend, other_jars=jar_b, **start)
 
-    show_check(
-        checked, first, others[0] if others else None, options.output.form, jar_b, flink_version, backend, recheck
-    )
+    new = others[0] if others else None
+    # The suggested commands are about the renamed copy, which does not exist yet.
+    trial = None if checked.renamed else recheck
+    show_check(checked, first, new, options.output.form, jar_b, flink_version, backend, trial, match)
     if plan_file is not None:
         if not others:
             raise OptionError(
                 "--write-plan needs B, a savepoint of the new job", hint="run: statetool check A B --write-plan FILE"
             )
-        plan = statetool.plan_migration(first, *others)
+        plan = statetool.plan_migration(first, *others, match=match)
         statetool.write_plan(plan, plan_file)
         echo_err(f"{several(len(plan.states), 'state')} to migrate, written to {plan_file}")
     if not checked.ok:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 import statetool
+from statetool.api.matching import changes_of_match, with_ids_of
 from statetool.api.write.verbs import migrate as verbs
 from statetool.api.write.verbs.values import Transform
 from statetool.cli.group import Command
@@ -30,7 +31,9 @@ from statetool.cli.read.inspect import comparison_record
 from statetool.cli.verb import open_given, report_target, run_verb, verb_options
 from statetool.cli.verdicts import command_line, echo_check_of_result, show_comparison
 from statetool.errors import OptionError, StatetoolError
+from statetool.saving.uids import id_and_uid
 from statetool.snapshot.metadata_tables import operator_row
+from statetool.types.operators import OperatorLabel
 
 if TYPE_CHECKING:
     from statetool.compatibility.verdicts import Check
@@ -112,9 +115,11 @@ def migrate(options: CommonOptions, given: verbs.Migrate, **files: Any) -> None:
 
     Exits 1 if a step of a dry run is not possible or not accepted, or if the result is not known to restore. A result
     with a converted state that does not restore is not published. With --to, a dry run checks what stays as it is.
+    With --match, operators get the ids that they have in the new job.
 
     Examples:
       statetool migrate savepoint-1a2b migrated --to savepoint-of-new-job
+      statetool migrate savepoint-1a2b migrated --to savepoint-of-new-job --match auto
       statetool migrate savepoint-1a2b migrated --plan plan.json
     """
     of = _FilesOfJobs(**files)
@@ -180,9 +185,10 @@ def _run(
     checked: Check | None = None
     check_new = partial(statetool.check, flink_version=given.flink_version, other_jars=of.jar_b)
     migrated: set[tuple[str, str]] = set()
+    match = find_partners(source, job, given.match)
 
     def show(plan: MigrationPlan) -> None:
-        migrated.update((s.uid, s.state) for s in plan.states)
+        migrated.update((_operator_id(s.uid), s.state) for s in plan.states)
         rows.extend(plan.rows)
         report_steps(rows, options)
 
@@ -191,16 +197,18 @@ def _run(
         if job is None:
             return
         as_new = replace(options, rebase={}, jar=of.jar_b or options.jar, columns_from_plan=of.plan_b)
+        if match is not None:  # the given uids are those of the old job
+            as_new = replace(as_new, uids=(), name_uid=())
         checked = check_new(load_snapshot(given.dst, as_new), job)
         rows.append(_verdict_row(checked))
-        refused = {(o.uid, s.name) for o in checked.operators for s in o.states if s.verdict == "not"}
+        refused = {(_operator_id(o.uid), s.name) for o in checked.operators for s in o.states if s.verdict == "not"}
         if migrated & refused:
             raise _NotRestoredError
 
     try:
-        plan = run_verb(given, options, to=job, on_plan=show, on_staged=check, **opened)
+        plan = run_verb(given, options, to=job, match=match, on_plan=show, on_staged=check, **opened)
         if options.dry_run and job is not None:
-            checked = _check_of_unchanged(check_new(source, job), migrated)
+            checked = _check_of_unchanged(check_new(source, job, match=match), migrated)
             rows.extend([] if checked is None else [_verdict_row(checked)])
     except _NotRestoredError:
         _print_verdict(checked, given)
@@ -210,6 +218,25 @@ def _run(
         if output.is_json:
             output.rows(rows)
     _report_result(plan, checked, given, options)
+
+
+def _operator_id(uid: str) -> str:
+    """Return the id of an operator, which is the same in all snapshots whether they store its uid or not."""
+    return uid.operator_id if isinstance(uid, OperatorLabel) else id_and_uid(uid)[0]
+
+
+def find_partners(
+    source: statetool.Savepoint, job: statetool.Savepoint | None, match: str | Mapping[str, str] | None
+) -> dict[str, str] | None:
+    """Return the new uids or ids by old ones for ``--match``, and say which operator of A is which of the new job."""
+    if match is None:
+        return None
+    new = None if job is None else job.inventory
+    changes = changes_of_match(source.inventory, new, match)
+    copy = with_ids_of(source.inventory, new, changes)
+    copy = copy if new is None else copy.with_names_of(new)
+    echo_err(*(f"other id: {label.display}" for label in copy.labels if label.former is not None))
+    return changes
 
 
 class _NotRestoredError(Exception):
@@ -242,7 +269,7 @@ def _check_of_unchanged(checked: Check, migrated: Set[tuple[str, str]]) -> Check
         return None
     left = []
     for operator in checked.operators:
-        failed = [(operator.uid, s.name) for s in operator.states if s.verdict not in _RESTORED]
+        failed = [(_operator_id(operator.uid), s.name) for s in operator.states if s.verdict not in _RESTORED]
         if operator.verdict not in _RESTORED and not (failed and migrated >= set(failed)):
             left.append(operator)
     of_states = any(o.verdict not in _RESTORED for o in checked.operators)

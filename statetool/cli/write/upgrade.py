@@ -21,7 +21,7 @@ from statetool.cli.options import (
 from statetool.cli.output import echo_err
 from statetool.cli.verb import report_target, run_verb, verb_options
 from statetool.cli.verdicts import echo_check_of_result
-from statetool.cli.write.migrate import read_last_access, report_steps
+from statetool.cli.write.migrate import find_partners, read_last_access, report_steps
 from statetool.errors import several
 
 if TYPE_CHECKING:
@@ -58,6 +58,7 @@ def upgrade(
         --jar-a old.jar --jar-b new.jar --flink 2.3
       statetool upgrade savepoint-1a2b upgraded --jar-b new.jar --dry-run
       statetool upgrade sql-savepoint upgraded --flink 2.3
+      statetool upgrade sql-savepoint upgraded --to new-job --match pairs.json
     """
     paths: list[Any] = [given.src] if given.to is None else [given.src, given.to]
     savepoint, *jobs = open_snapshots(paths, options, jars=[jar_a, jar_b], plans=[plan_a, plan_b])
@@ -71,7 +72,10 @@ def upgrade(
 
     try:
         new_job = jobs[0] if jobs else None
-        upgraded = run_verb(given, options, src=savepoint, to=new_job, other_jars=jar_b, on_plan=show, **start)
+        match = find_partners(savepoint, new_job, given.match)
+        upgraded = run_verb(
+            given, options, src=savepoint, to=new_job, other_jars=jar_b, match=match, on_plan=show, **start
+        )
     finally:
         if options.output.is_json:
             options.output.rows(rows)

@@ -83,10 +83,25 @@ def check_findings(check: Check, commands: CommandLine | None = None, plan: Migr
     remedies = _Remedies(CommandLine() if commands is None else commands, plan, droppable=not _is_refused(check))
     if plan is not None and remedies.droppable:
         remedies.rest = _without_dropped(plan, check, remedies)
-    findings = list(_findings(check, remedies))
+    findings = [*_of_renamed(check, commands or CommandLine()), *_findings(check, remedies)]
     findings.sort(key=lambda f: (_ORDER.index(f.severity), _comes_last(f)))
     return Findings(
         findings=tuple(_with_remedies_once(findings)), summary=_summary(check), conditions=_conditions(check)
+    )
+
+
+def _of_renamed(check: Check, commands: CommandLine) -> Iterator[Finding]:
+    """Yield what must be done before Flink restores operators that have other ids in the new job."""
+    if not check.renamed:
+        return
+    labels = {o.uid.operator_id: o.uid for o in check.operators if isinstance(o.uid, OperatorLabel)}
+    yield Finding(
+        severity="warning",
+        where=(describe_operators([labels.get(c.new_id, c.new_uid or c.new_id) for c in check.renamed]),),
+        what=f"Flink finds state by operator id, and {'this operator has' if len(check.renamed) == 1 else 'these have'} another id in the new job.",
+        why="The new job does not find the state in A itself. This verdict is on a copy in which it has the new id.",
+        remedy="Write the copy, and start the new job from it.",
+        command=commands.rename([(c.old_id, c.new_uid or c.new_id) for c in check.renamed]),
     )
 
 
@@ -394,6 +409,10 @@ def _summary(check: Check) -> str:
 
 def _headline(check: Check) -> str:
     headline = _VERDICTS[check.verdict]
+    if check.renamed:
+        headline = headline.replace("The job restores", "The job restores the renamed copy").replace(
+            "the job restores", "the job restores the renamed copy"
+        )
     if check.verdict not in ("fully", "after_migration"):
         return headline
     kinds = {w.kind for w in check.snapshot_warnings}

@@ -49,6 +49,12 @@ BACKEND: Final = described(
 )
 #: Hint for ``UID=VALUE``, in which the first equals sign ends the uid.
 EQUALS_IN_UID: Final = "pass the operator id of an operator whose uid contains an equals sign (run: statetool ls PATH)"
+MATCH: Final = described(
+    'Which operators of the new job have other ids: ``"auto"`` matches those with evidence that fits no other operator'
+    " (:func:`statetool.match`), or pass the file of ``statetool match``, or ``{old uid or id: new uid or id}``.",
+    "Pair operators whose ids differ: auto, or FILE of statetool match.",
+    flag="--match auto|FILE",
+)
 ON_PLAN: Final = described("Called with the plan before anything is written.")
 
 

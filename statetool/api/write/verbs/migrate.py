@@ -11,6 +11,7 @@ from statetool.api.write.verbs.base import (
     BACKEND,
     DST,
     FORMAT,
+    MATCH,
     ON_PLAN,
     SRC,
     CopyVerb,
@@ -65,6 +66,7 @@ class MigrationChoices(Verb):
         default=None,
         flag="--plan FILE",
     )
+    match: str | Mapping[str, str] | None = field(default=None, metadata=MATCH)
     accept: Iterable[str] = field(default=(), metadata=_ACCEPT)
     renames: Mapping[str, str] | None = field(default=None, metadata=_RENAMES)
     last_access_ms: int | None = field(default=None, metadata=_LAST_ACCESS)
@@ -136,6 +138,7 @@ class Upgrade(CopyVerb):
         default=None,
         flag="--to B",
     )
+    match: str | Mapping[str, str] | None = field(default=None, metadata=MATCH)
     accept: Iterable[str] = field(default=(), metadata=_ACCEPT)
     renames: Mapping[str, str] | None = field(default=None, metadata=_RENAMES)
     fills: Mapping[str, Any] | None = field(default=None, metadata=_FILLS)
