@@ -1,5 +1,7 @@
 package harness;
 
+import java.io.InputStream;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.Paths;
@@ -119,6 +121,13 @@ final class Cluster implements AutoCloseable {
         }
         mini.submitJob(graph).get();
         return graph.getJobID();
+    }
+
+    /** The answer of the REST API. */
+    String rest(String path) throws Exception {
+        try (InputStream answer = mini.getRestAddress().get().resolve(path).toURL().openStream()) {
+            return new String(answer.readAllBytes(), StandardCharsets.UTF_8);
+        }
     }
 
     /** Wait until something holds; a job that ends before is an error, with its cause. */

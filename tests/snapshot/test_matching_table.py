@@ -1,0 +1,74 @@
+"""Operators of real jobs that differ only in parallelism, chaining or release: all are matched, none is wrong, and equal ones are asked for.
+
+``python -m tests.support.flink.unnamed_jobs`` runs the jobs and knows the true pairs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from statetool.snapshot.inventory import Inventory
+from statetool.snapshot.matching import Match, match_operators
+from statetool.snapshot.operator_facts import OperatorFacts, snapshot_facts
+from tests.support.corpora.archives import unpack
+from tests.support.flink.unnamed_jobs import ARCHIVE, TWINS, Run, pairs
+
+
+class Table:
+    """The stored runs."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.facts = cache(self._facts)
+
+    def _facts(self, run: Run) -> list[OperatorFacts]:
+        return snapshot_facts(Inventory(str(self.root / run.folder)))
+
+    def ids(self, run: Run) -> dict[str, str]:
+        """Return the operator ids by what the operators are in the program."""
+        tags: dict[str, str] = json.loads((self.root / run.folder / "facts.json").read_text())["tags"]
+        return tags
+
+    def rows(self, old: Run, new: Run) -> list[tuple[Match, str]]:
+        """Return the matches of operators that have state, each with the true id in the other job."""
+        before, after = self.ids(old), self.ids(new)
+        # Releases call an operator without state by other names: TableToDataSteam.
+        true = {operator_id: after[tag] for tag, operator_id in before.items() if tag in after}
+        found = match_operators(self.facts(old), self.facts(new), {}).rows
+        return [(m, true[m.old_id]) for m in found if m.has_state and m.old_id]
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Table:
+    return Table(unpack(ARCHIVE, tmp_path_factory.mktemp("unnamed")))
+
+
+def test_all_operators_are_matched(table: Table) -> None:
+    done = [(old, new) for old, new in pairs() if old.job not in TWINS]
+    assert len(done) >= 100
+    verdicts: Counter[str] = Counter()
+    for old, new in done:
+        for match, true_id in table.rows(old, new):
+            assert match.new_id == true_id, (old.folder, new.folder, match)
+            verdicts[match.verdict] += 1
+    assert verdicts.keys() == {"same", "matched"}
+    assert verdicts["matched"] > 100, verdicts
+
+
+def test_equal_operators_are_asked_for_and_never_guessed(table: Table) -> None:
+    verdicts: Counter[str] = Counter()
+    for old, new in pairs():
+        if old.job in TWINS:
+            for match, true_id in table.rows(old, new):
+                verdicts[match.verdict] += 1
+                assert match.verdict == "ambiguous" or match.new_id == true_id, (old.folder, new.folder, match)
+                if match.verdict == "ambiguous":
+                    ids = {o.label: o.label.operator_id for o in table.facts(new)}
+                    assert true_id in {ids[c] for c in match.candidates}  # type: ignore[index]
+    assert verdicts["ambiguous"] > 20, verdicts
+    assert verdicts.keys() <= {"same", "matched", "ambiguous"}
