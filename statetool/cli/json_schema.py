@@ -34,6 +34,7 @@ from statetool.operations.directories.chain import ChainCheckpoint, ChainFile
 from statetool.operations.directories.orphans import OrphanFile
 from statetool.operations.directories.snapshots import SnapshotRow
 from statetool.operations.directories.trash import TrashedFile
+from statetool.saving.uids import UidChange
 from statetool.saving.verbs.copies import CopiedFile
 from statetool.saving.verbs.erase import ErasedOperator, ErasedRow, Proof
 from statetool.saving.verbs.remaining_copies import RemainingCopy
@@ -87,6 +88,7 @@ _CHECK: Final = {
     "warnings": ["str"],
     "steps": [_STEP],
     "run": (_RUN, None),
+    "renamed": [UidChange],
 }
 _ERASURE: Final = {
     "statetool": "str",
