@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 #: The id of the plan's node in the name of a SQL operator: ``GroupAggregate[4]``, ``out[5]: Writer``.
 _NODE: Final = re.compile(r"\[\d+\](?=$|: \w+$)")
+#: Libraries name operators by random ids: the dynamic sink of Iceberg, before its fix in its uid too.
+_RANDOM: Final = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
 _UID: Final = re.compile(r"\d+_(.+)")
 #: The kind of nodes that read tables; their operator is called ``source``.
 _SOURCE: Final = "table-source-scan"
@@ -64,8 +66,8 @@ class OperatorFacts:
 
     @property
     def name(self) -> str:
-        """The name, without the id of a plan's node."""
-        return _NODE.sub("", self.label.name)
+        """The name, without the id of a plan's node and without random ids, which are others in each run."""
+        return _RANDOM.sub("*", _NODE.sub("", self.label.name))
 
 
 def snapshot_facts(inventory: Inventory) -> list[OperatorFacts]:

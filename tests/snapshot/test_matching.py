@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
+import uuid
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
@@ -19,6 +21,7 @@ from statetool.snapshot.matching import Match, Matching, match_operators
 from statetool.snapshot.operator_facts import OperatorFacts, planned_facts, snapshot_facts
 from statetool.sql_plans.compiled_plan import CompiledPlan
 from statetool.types.operators import OperatorLabel
+from tests.support.connectors.lake_cases import PACKED as LAKES
 from tests.support.corpora.archives import unpack
 from tests.support.corpora.sql_plans import aggregate, aggregation_plan
 from tests.support.flink import job_pairs
@@ -83,6 +86,26 @@ def test_names_tell_operators_that_have_the_ids_of_each_other(pairs: Path) -> No
         if m.old_name in "ab"
     ]
     assert sorted(found) == [("matched", "a", "a"), ("matched", "b", "b")]
+
+
+def test_random_ids_in_uids_and_names_of_a_library_do_not_count(tmp_path: Path) -> None:
+    """The dynamic sink of Iceberg has a random id in a name, and before apache/iceberg#15687 in the uid."""
+    old = facts(unpack(LAKES, tmp_path) / "iceberg-1.11.0-all" / "snapshot")
+    random = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+    (first,) = (o for o in old if random.search(o.label.name))
+    runs = []
+    for number in (1, 2):
+        name = random.sub(str(uuid.UUID(int=number)), first.label.name)
+        uid = f"a-dynamic-{uuid.UUID(int=number)}-pre-commit-topology"
+        label = OperatorLabel(operator_id_for_uid(uid), uid, name)
+        runs.append([replace(o, label=label, has_state=True) if o is first else o for o in old])
+    rows = match_operators(*runs, {}).rows
+    (found,) = (m for m in rows if m.old_id != m.new_id)
+    assert (found.verdict, found.old_name, found.new_name) == (
+        "matched",
+        *(r[old.index(first)].label.name for r in runs),
+    )
+    assert {m.verdict for m in rows} == {"same", "matched"}
 
 
 def test_two_equal_operators_are_ambiguous(pairs: Path) -> None:
