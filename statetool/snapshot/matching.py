@@ -257,6 +257,8 @@ class _Pairs:
 
     def _ruled_out(self, old: OperatorFacts) -> list[str]:
         """Return why operators of B that have a name, a state or a kind of node in common are not the one, the nearest first."""
+        if old.node is None and old.has_plan and any(not new.has_run for new in self.new):
+            return ["no compiled plan holds it, as it is not in that of A: match with a savepoint of the new job"]
         against = [(list(_contradictions(old, new)), new) for new in self.new if _are_alike(old, new)]
         nearest = sorted((found for found in against if found[0]), key=lambda found: len(found[0]))
         return [f"not {new.label.display}: {texts[0]}" for texts, new in nearest[:_MOST_SHOWN]]

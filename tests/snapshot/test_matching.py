@@ -268,6 +268,22 @@ def test_a_changed_node_keeps_its_id_and_says_what_differs() -> None:
     )
 
 
+def test_operators_outside_of_the_plan_are_named_and_matched_by_a_snapshot() -> None:
+    """A job that mixes the Table API and DataStream has operators that its compiled plan does not hold."""
+    (node,) = (o for o in planned(SUM) if "group" in o.label)
+    outside = OperatorFacts(
+        label=OperatorLabel(other_id("a"), "", "Flat Map"), has_state=True, states={}, has_plan=True
+    )
+    (row, *_) = match_operators([outside], planned(SUM), {}).rows
+    assert (row.verdict, row.evidence) == (
+        "only in A",
+        ("no compiled plan holds it, as it is not in that of A: match with a savepoint of the new job",),
+    )
+    run = [replace(node, has_run=True), replace(outside, label=OperatorLabel(other_id("b"), "", "Flat Map"))]
+    (row, *_) = match_operators([outside], run, {}).rows
+    assert (row.verdict, row.new_id) == ("matched", other_id("b"))
+
+
 def test_operators_of_one_node_are_told_apart_by_their_uids() -> None:
     """A node may become several operators, such as two of a join."""
     (node,) = (o for o in planned(SUM) if "group" in o.label)
