@@ -176,7 +176,7 @@ def other_contradictions(old: OperatorFacts, new: OperatorFacts) -> Iterator[str
     if all(parts) and parts[0] != parts[1]:
         yield f"operator of the plan node {', '.join(parts)}"
     for side, one, other in (("A", old, new), ("B", new, old)):
-        if one.node is None and one.has_plan and not other.has_run:
+        if one.node is None and one.has_plan and (not other.has_run or other.node is not None):
             yield f"not in the compiled plan of {side}"
 
 
