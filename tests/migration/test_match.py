@@ -82,7 +82,8 @@ def test_a_file_a_mapping_and_auto_give_the_same_copy(other: str, tmp_path: Path
     matching = statetool.match(ZOO, other)
     file = tmp_path / "pairs.json"
     file.write_text(json.dumps(matching.record()))
-    given = {"auto": "auto", "mapping": matching.changes, "file": str(file)}[match]
+    choices: dict[str, str | dict[str, str]] = {"auto": "auto", "mapping": matching.changes, "file": str(file)}
+    given = choices[match]
     copy = str(tmp_path / "copy")
     statetool.migrate(ZOO, copy, to=other, match=given)
     assert Inventory(copy).operators.keys() == Inventory(other).operators.keys()
