@@ -1,0 +1,37 @@
+"""The table of the documentation that says in which releases real Flink restored what each verb writes in the native formats."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.support.flink.forms import Api
+from tests.support.flink.verb_cases import CASES
+from tests.support.flink.verb_matrix import JOBS, RELEASES, STEPS, Backend, Row, rows
+
+_BACKENDS: Final[dict[Backend, str]] = {"rocksdb": "RocksDB", "heap": "heap", "forst": "ForSt"}
+_APIS: Final[dict[Api, str]] = {"sync": "", "async": ", asynchronous"}
+
+
+def verb_table() -> str:
+    """Return the table as Markdown: a row per verb, a column per backend and API of the state."""
+    found = rows()
+    titles = [f"{_BACKENDS[backend]}{_APIS[state]}" for state, backend in JOBS]
+    lines = [f"| verb | {' | '.join(titles)} |", "|---|" + "---|" * len(titles)]
+    for verb in CASES:
+        cells = [
+            _releases([r for r in found if (r.verb, r.state, r.backend) == (verb, state, backend)])
+            for state, backend in JOBS
+        ]
+        lines.append(f"| `{verb}` | {' | '.join(cells)} |")
+    restored = sum(row.is_restored for row in found)
+    return "\n".join([*lines, "", f"{restored:,} of {len(found):,} restores gave all values and timers."])
+
+
+def _releases(asked: list[Row]) -> str:
+    """Return the releases in which all steps were restored."""
+    whole = [
+        release.rpartition(".")[0]
+        for release in RELEASES
+        if sum(row.is_restored for row in asked if row.release == release) == len(STEPS)
+    ]
+    return ", ".join(whole)
