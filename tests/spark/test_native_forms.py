@@ -52,8 +52,8 @@ def stored(snapshot: str) -> dict[int, list[tuple[str, int, bytes]]]:
     (operator,) = statetool.load(snapshot)._inventory.operators.values()
     found: dict[int, list[tuple[str, int, bytes]]] = {}
     for subtask in operator.state.subtasks:
-        for handle in filter(None, (subtask.managed_keyed, subtask.raw_keyed)):
-            for stream in streams_of(handle):
+        for handle in (subtask.managed_keyed, subtask.raw_keyed):
+            for stream in streams_of(handle) if handle is not None else ():
                 place = statetool.load(snapshot)._inventory.resolve(stream)
                 assert place is not None
                 with place.open() as f:

@@ -1,6 +1,6 @@
 """Restores of what each verb writes, by real Flink: by release, API of the state, backend and verb.
 
-``python -m tests.support.flink.verb_matrix [RELEASE ...] [--verbs rescale,merge]`` restores and adds a line per restore to
+``python -m tests.support.flink.verb_matrix [RELEASE ...] [--verbs rescale,merge] [--steps 'up;down']`` restores and adds a line per restore to
 ``verb_matrix.tsv`` as soon as it is done, for all releases or for some. Lines that are there already are kept, so a run that was
 interrupted goes on: delete lines to repeat them. One JVM per release serves all restores. All take about an hour of one core.
 """
@@ -12,10 +12,10 @@ import csv
 import json
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import statetool
 from statetool.errors import StatetoolError
@@ -32,7 +32,7 @@ RESTORED: Final = "restored"
 Backend: TypeAlias = Literal["rocksdb", "heap", "forst"]
 #: The API of the state and the backend of the jobs. The heap backend has no asynchronous state of its own.
 JOBS: Final[tuple[tuple[Api, Backend], ...]] = (
-    ("sync", "rocksdb"), ("sync", "heap"), ("sync", "forst"), ("async", "rocksdb"), ("async", "forst"),
+    ("sync", "rocksdb"), ("sync", "forst"), ("async", "forst"), ("sync", "heap"), ("async", "rocksdb"),
 )  # fmt: skip
 _MOST_CHARACTERS: Final = 160
 
@@ -143,24 +143,26 @@ def _line(text: object) -> str:
     return " ".join(causes[-1].split())[:_MOST_CHARACTERS]
 
 
-def _restores(release: str, verbs: Mapping[str, Any], done: set[tuple[str, ...]], work: Path) -> Iterator[Row]:
-    """Yield the rows of a release that are not done."""
+def _restores(
+    release: str, verbs: Sequence[str], steps: Sequence[Step], done: set[tuple[str, ...]], work: Path
+) -> Iterator[Row]:
+    """Yield the rows of a release whose verbs have steps that are not done."""
     machine = FlinkMachine(release, work, sources_of(release))
     try:
         for state, backend in jobs_of(release):
-            asked = [v for v in verbs if any((release, state, backend, v, s.name) not in done for s in STEPS)]
+            asked = [v for v in verbs if any((release, state, backend, v, s.name) not in done for s in steps)]
             if not asked:
                 continue
             base, expected = _base(machine, work / f"{state}-{backend}", state, backend)
             for verb in asked:
                 folder = work / f"{state}-{backend}-{verb}"
                 chain, failures = _Chain(machine, state, backend), {}
-                for format in ("native", "same"):
+                for format in sorted({step.format for step in steps}):
                     try:
                         chain.write(verb, folder / format, base, expected, format)
                     except Exception as error:  # noqa: BLE001 - it is a row, and the next one is asked
                         failures[format] = f"not written: {type(error).__name__}: {_line(error)}"
-                for step in STEPS:
+                for step in steps:
                     outcome = failures.get(step.format) or chain.run(step)
                     yield Row(release=release, state=state, backend=backend, verb=verb, step=step.name, outcome=outcome)
                 shutil.rmtree(folder)
@@ -193,12 +195,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="tests.support.flink.verb_matrix")
     parser.add_argument("releases", nargs="*", default=list(RELEASES))
     parser.add_argument("--verbs", default=",".join(CASES))
+    parser.add_argument("--steps", default=";".join(step.name for step in STEPS), help="separated by semicolons")
     given = parser.parse_args()
-    verbs = {verb: CASES[verb] for verb in given.verbs.split(",")}
+    verbs, names = given.verbs.split(","), given.steps.split(";")
+    steps = [step for step in STEPS if step.name in names]
     for release in given.releases:
         done = {_place(row) for row in rows()} if TABLE.exists() else set()
         with tempfile.TemporaryDirectory() as work:
-            for row in _restores(release, verbs, done, Path(work)):
+            for row in _restores(release, verbs, steps, done, Path(work)):
                 print(*astuple(row), sep="\t", flush=True)
                 # Another process may have added rows of another release.
                 kept = [r for r in rows() if _place(r) != _place(row)] if TABLE.exists() else []
