@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from tests.support.flink.forms import Api
@@ -13,25 +14,28 @@ _APIS: Final[dict[Api, str]] = {"sync": "", "async": ", asynchronous"}
 
 
 def verb_table() -> str:
-    """Return the table as Markdown: a row per verb, a column per backend and API of the state."""
+    """Return Markdown: a row per verb, a column per backend and API of the state; then a row per restore."""
     found = rows()
     titles = [f"{_BACKENDS[backend]}{_APIS[state]}" for state, backend in JOBS]
     lines = [f"| verb | {' | '.join(titles)} |", "|---|" + "---|" * len(titles)]
     for verb in CASES:
         cells = [
-            _releases([r for r in found if (r.verb, r.state, r.backend) == (verb, state, backend)])
+            _restored([r for r in found if (r.verb, r.state, r.backend) == (verb, state, backend)])
             for state, backend in JOBS
         ]
         lines.append(f"| `{verb}` | {' | '.join(cells)} |")
     restored = sum(row.is_restored for row in found)
-    return "\n".join([*lines, "", f"{restored:,} of {len(found):,} restores gave all values and timers."])
+    lines += ["", f"{restored:,} of {len(found):,} restores gave all values and timers.", ""]
+    lines += ["| restore | tried in Flink |", "|---|---|"]
+    for step in STEPS:
+        lines.append(f"| {step.text} | {_releases(row.release for row in found if row.step == step.name)} |")
+    return "\n".join(lines)
 
 
-def _releases(asked: list[Row]) -> str:
-    """Return the releases in which all steps were restored."""
-    whole = [
-        release.rpartition(".")[0]
-        for release in RELEASES
-        if sum(row.is_restored for row in asked if row.release == release) == len(STEPS)
-    ]
-    return ", ".join(whole)
+def _restored(asked: list[Row]) -> str:
+    """Return the releases in which all restores succeeded."""
+    return _releases({row.release for row in asked} - {row.release for row in asked if not row.is_restored})
+
+
+def _releases(found: Iterable[str]) -> str:
+    return ", ".join(release.rpartition(".")[0] for release in sorted(set(found), key=RELEASES.index))

@@ -42,6 +42,7 @@ class Step:
     """A restore of what a verb wrote, or of the checkpoint after another step."""
 
     name: str
+    text: str
     after: str | None = None
     format: Literal["native", "same"] = "native"
     parallelism: int
@@ -51,13 +52,19 @@ class Step:
 
 #: Bases have two subtasks. Each job changes its lists before its checkpoint, and its timers fire after it.
 STEPS: Final = (
-    Step(name="savepoint", parallelism=2),
-    Step(name="checkpoint, up", after="savepoint", parallelism=3, claims=True, ingests=True),
-    Step(name="checkpoint, down", after="checkpoint, up", parallelism=1),
-    Step(name="up", parallelism=3, ingests=True),
-    Step(name="down", parallelism=1, claims=True),
-    Step(name="same", parallelism=2, format="same"),
-)
+    Step(name="savepoint", text="the savepoint, at the same parallelism", parallelism=2),
+    Step(
+        name="checkpoint, up", text="an incremental checkpoint of that job, which changed its state, at a higher one, claimed and ingested",
+        after="savepoint", parallelism=3, claims=True, ingests=True,
+    ),
+    Step(
+        name="checkpoint, down", text="one of the latter job, at a lower one, not claimed", after="checkpoint, up",
+        parallelism=1,
+    ),
+    Step(name="up", text="the savepoint, at a higher one, ingested", parallelism=3, ingests=True),
+    Step(name="down", text="the savepoint, at a lower one, claimed", parallelism=1, claims=True),
+    Step(name="same", text='the copy with `format="same"`', parallelism=2, format="same"),
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -104,17 +104,28 @@ final class ZooRestored {
                 String name = mine.states.get(n).name;
                 if (state instanceof MapState) {
                     List<Object> rows = new ArrayList<>();
-                    ((MapState<Object, Object>) state).asyncEntries().thenCompose(found -> found == null ? StateFutureUtils.completedVoidFuture() : found.onNext(
-                            e -> {
+                    ((MapState<Object, Object>) state).asyncEntries().thenCompose(found -> {
+                        try {
+                            return found == null ? StateFutureUtils.completedVoidFuture() : found.onNext(e -> {
                                 rows.add(Arrays.asList(Values.of(((Map.Entry<?, ?>) e).getKey()), Values.of(((Map.Entry<?, ?>) e).getValue())));
-                            })).thenAccept(x -> found(key, name, rows.isEmpty() ? null : Values.single("$map", rows)));
+                            });
+                        } catch (NullPointerException absent) { // of Flink, for a map with a time to live
+                            return StateFutureUtils.completedVoidFuture();
+                        }
+                    }).thenAccept(x -> found(key, name, rows.isEmpty() ? null : Values.single("$map", rows)));
                 } else if (state instanceof ListState) {
                     List<Object> rows = new ArrayList<>();
                     List<Object> first = new ArrayList<>();
-                    ((ListState<Object>) state).asyncGet().thenCompose(found -> found == null ? StateFutureUtils.completedVoidFuture() : found.onNext(e -> {
-                        first.add(e);
-                        rows.add(Values.of(e));
-                    })).thenAccept(x -> {
+                    ((ListState<Object>) state).asyncGet().thenCompose(found -> {
+                        try {
+                            return found == null ? StateFutureUtils.completedVoidFuture() : found.onNext(e -> {
+                                first.add(e);
+                                rows.add(Values.of(e));
+                            });
+                        } catch (NullPointerException absent) { // of Flink, for a list with a time to live
+                            return StateFutureUtils.completedVoidFuture();
+                        }
+                    }).thenAccept(x -> {
                         found(key, name, rows.isEmpty() ? null : rows);
                         if (appends && !first.isEmpty()) {
                             ((ListState<Object>) state).asyncAdd(first.get(0));
