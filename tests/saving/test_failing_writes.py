@@ -166,20 +166,7 @@ def test_a_failure_of_a_split_leaves_both_savepoints_or_none(folder: Path, tmp_p
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(
-    "verb",
-    [
-        "copy",
-        "rescale",
-        "erase",
-        "edit_source",
-        "drop_transactions",
-        "to_rocksdb",
-        "to_forst",
-        "to_heap",
-        "set_in_forst",
-    ],
-)
+@pytest.mark.parametrize("verb", ["copy", "rescale", "erase", "edit_source", "drop_transactions", "to_forst"])
 def test_so_does_a_failure_of_an_object_store(verb: str, folder: Path, bucket: Any) -> None:
     target = f"s3://writes/{verb}"
     tried = try_all(lambda target, over: VERBS[verb](target, folder, over), target, one_kind)
