@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from tests.support.flink.forms import Api
 from tests.support.flink.verb_cases import CASES
-from tests.support.flink.verb_matrix import JOBS, RELEASES, STEPS, Backend, Row, rows
+from tests.support.flink.verb_matrix import JOBS, RELEASES, STEPS, Backend, Row, jobs_of, rows
 
 _BACKENDS: Final[dict[Backend, str]] = {"rocksdb": "RocksDB", "heap": "heap", "forst": "ForSt"}
 _APIS: Final[dict[Api, str]] = {"sync": "", "async": ", asynchronous"}
@@ -28,13 +28,22 @@ def verb_table() -> str:
     lines += ["", f"{restored:,} of {len(found):,} restores gave all values and timers.", ""]
     lines += ["| restore | tried in Flink |", "|---|---|"]
     for step in STEPS:
-        lines.append(f"| {step.text} | {_releases(row.release for row in found if row.step == step.name)} |")
+        lines.append(f"| {step.text} | {', '.join(_tried([row for row in found if row.step == step.name]))} |")
     return "\n".join(lines)
 
 
 def _restored(asked: list[Row]) -> str:
     """Return the releases in which all restores succeeded."""
     return _releases({row.release for row in asked} - {row.release for row in asked if not row.is_restored})
+
+
+def _tried(found: list[Row]) -> Iterator[str]:
+    """Yield the releases in which a restore was tried."""
+    for release in RELEASES:
+        number = sum(row.release == release for row in found)
+        if number:
+            is_whole = number == len(CASES) * len(jobs_of(release))
+            yield _releases([release]) + ("" if is_whole else " in part")
 
 
 def _releases(found: Iterable[str]) -> str:

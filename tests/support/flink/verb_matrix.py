@@ -54,14 +54,14 @@ class Step:
 STEPS: Final = (
     Step(name="savepoint", text="the savepoint, at the same parallelism", parallelism=2),
     Step(
-        name="checkpoint, up", text="an incremental checkpoint of that job, which changed its state, at a higher one, claimed and ingested",
+        name="checkpoint, up", text="an incremental checkpoint of that job, which changed its state, at a higher one, claimed, ingested by RocksDB",
         after="savepoint", parallelism=3, claims=True, ingests=True,
     ),
     Step(
         name="checkpoint, down", text="one of the latter job, at a lower one, not claimed", after="checkpoint, up",
         parallelism=1,
     ),
-    Step(name="up", text="the savepoint, at a higher one, ingested", parallelism=3, ingests=True),
+    Step(name="up", text="the savepoint, at a higher one, ingested by RocksDB", parallelism=3, ingests=True),
     Step(name="down", text="the savepoint, at a lower one, claimed", parallelism=1, claims=True),
     Step(name="same", text='the copy with `format="same"`', parallelism=2, format="same"),
 )  # fmt: skip
