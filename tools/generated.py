@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from statetool.cli.json_schema import ANSWERS, json_schema_text
-from tools import architecture, backend_table, cli_reference, public_names, support_tables
+from tools import architecture, backend_table, cli_reference, public_names, support_tables, verb_table
 from tools.examples import GENERATED, ROOT, pages
 
 SCHEMAS: Final = ROOT / "schemas"
@@ -44,6 +44,7 @@ PARTS: Final[Mapping[str, Callable[[], str]]] = {
     "snapshots": lambda: support_tables.snapshot_table(_snapshot_kinds()),
     "versions": cache(lambda: support_tables.version_table(_snapshot_kinds())),
     "backends": cache(backend_table.backend_table),
+    "verbs": cache(verb_table.verb_table),
     "requirements": support_tables.requirement_table,
     "connectors": _connector_table,
     "restore-rules": cache(support_tables.rule_table),

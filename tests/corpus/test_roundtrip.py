@@ -1,4 +1,4 @@
-"""Corpus cases written unchanged and through tables, read again; all canonical ones by ``python -m tests.roundtrip_check``."""
+"""Corpus cases written unchanged, through tables, and in native forms, read again; all by ``python -m tests.roundtrip_check``."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.checks import native_roundtrips
 from tests.support.checks.corpus_check import Case
+from tests.support.checks.native_roundtrips import EQUAL, FAILED, answers_of
 from tests.support.checks.roundtrip_check import check_roundtrip
+from tests.support.corpora.archives import HERE, unpack
 from tests.support.quick import quick
 
 
@@ -19,3 +22,34 @@ def test_a_case_survives_the_round_trip(corpus: Path, name: str) -> None:
     problems, rows = check_roundtrip(Case(corpus / name), None)
     assert not problems
     assert rows > 1000
+
+
+#: Plans without snapshots, and archives of large snapshots that ``python -m tests.roundtrip_check DIR --native`` has not been run on.
+_NOT_TRIED = frozenset({"sql-plans", "jobs", "lakes", "public-datastream", "public-sql-sources"})
+
+
+@pytest.mark.parametrize(
+    ("archive", "inside"),
+    [
+        ("backends", "2.3.0/sync"),
+        ("backends", "2.3.0/async"),
+        ("in-flight", ""),
+        ("sql-operators", ""),
+        ("pyflink", ""),
+    ],
+)
+def test_a_snapshot_survives_each_native_form(archive: str, inside: str, tmp_path: Path) -> None:
+    """Or is refused, as is in the table."""
+    folder = unpack(HERE / "corpus" / f"{archive}.tar.xz", tmp_path) / inside
+    known = {(r.backend, r.outcome, r.reason) for r in native_roundtrips.rows() if r.corpus == archive}
+    found = {(r.backend, r.outcome, r.reason) for r in answers_of(min(folder.rglob("_metadata")))}
+    assert found <= known
+
+
+def test_each_corpus_survived_each_native_form() -> None:
+    found = native_roundtrips.rows()
+    packed = {path.name.removesuffix(".tar.xz") for path in (HERE / "corpus").glob("*.tar.xz")} - _NOT_TRIED
+    assert packed <= {row.corpus for row in found}
+    assert [row for row in found if row.outcome == FAILED] == []
+    for backend in native_roundtrips.BACKENDS:
+        assert sum(row.snapshots for row in found if (row.backend, row.outcome) == (backend, EQUAL)) > 150

@@ -189,7 +189,7 @@ def test_forst_restores_state_of_both_apis(zoo_flink: FlinkMachine, tmp_path: Pa
             zoo_flink, snapshot, expected, api, backend="forst", parallelism=parallelism, append=parallelism == 2
         )
         assert found.differences == []
-        expected = forms.appended(expected) if parallelism == 2 and api == "async" else expected
+        expected = forms.appended(expected) if parallelism == 2 else expected
         snapshot = found.checkpoint
 
 

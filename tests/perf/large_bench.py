@@ -133,14 +133,14 @@ def make(folder: Path, keys: int) -> None:
     unfinished.rename(parquet)
 
 
-def written(data: Any, keys: int, target: Path, spark: Any = None) -> None:
-    """Bootstrap the accounts."""
+def written(data: Any, keys: int, target: Path, spark: Any = None, *, subtasks: int | None = None, **form: Any) -> None:
+    """Bootstrap the accounts, in the canonical form if no other is given."""
     states = {name: statetool.value(kind) for name, kind in TYPES.items()}
     states["balances"] = statetool.map_of("STRING", "DOUBLE")
     state = statetool.bootstrap_keyed_state(data, key="id", states=states)
-    subtasks = max(4, keys // KEYS_OF_A_SUBTASK)
+    subtasks = subtasks or max(4, keys // KEYS_OF_A_SUBTASK)
     writer = statetool.SavepointWriter.new(spark=spark).with_operator("accounts", state, parallelism=subtasks)
-    writer.write(str(target))
+    writer.write(str(target), **form)
 
 
 def bootstrap(folder: Path, keys: int, _: Path) -> None:
@@ -156,6 +156,19 @@ def bootstrap_on_spark(folder: Path, keys: int, target: Path) -> None:
 def bootstrap_in_tasks(folder: Path, keys: int, target: Path) -> None:
     """Bootstrap from a dataset whose files are read by tasks."""
     written(pads.dataset(str(folder / "parquet")), keys, target, session())
+
+
+def bootstrap_canonical(folder: Path, keys: int, _: Path) -> None:
+    """Write what a job of two subtasks restores from canonical state."""
+    written(
+        pads.dataset(str(folder / "parquet")), keys, folder / "canonical", session(), subtasks=2, flink_version="2.3"
+    )
+
+
+def bootstrap_native(folder: Path, keys: int, _: Path) -> None:
+    """Write what a job of two subtasks restores from databases of RocksDB."""
+    form = {"format": "native", "backend": "rocksdb", "flink_version": "2.3"}
+    written(pads.dataset(str(folder / "parquet")), keys, folder / "native", session(), subtasks=2, **form)
 
 
 def read(folder: Path, keys: int, _: Path) -> None:
@@ -241,6 +254,12 @@ WORKS: Final[Mapping[str, Callable[[Path, int, Path], None]]] = {
     "edit of one column, Spark": edit_on_spark,
 }
 
+#: Those of :mod:`tests.perf.restore_bench`, which restores the results.
+RESTORED_WORKS: Final[Mapping[str, Callable[[Path, int, Path], None]]] = {
+    "canonical, Spark": bootstrap_canonical,
+    "native, Spark": bootstrap_native,
+}
+
 
 def run(work: str, folder: Path, keys: int) -> dict[str, float]:
     """Run a work in a separate process, whose temporary files are in ``folder``."""
@@ -290,7 +309,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if given.stage.endswith("Spark"):
             session()  # its start, some seconds, is the same for any number of keys
         with watched(given.folder) as seen:
-            WORKS[given.stage](given.folder, numbers[0], target)
+            {**WORKS, **RESTORED_WORKS}[given.stage](given.folder, numbers[0], target)
         shutil.rmtree(target, ignore_errors=True)
         print(json.dumps(seen | {"disk": seen["disk"] - before}))
         return

@@ -1,4 +1,4 @@
-"""Flipped bytes of native savepoints; a part of ``python -m tests.flip_check``, which flips all."""
+"""Flipped bytes of native savepoints; a part of ``python -m tests.flip_check``, which flips all (``flips.tsv``)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from statetool.formats.metadata.handles import KeyGroupsHandle
 from statetool.formats.metadata.reader import parse_metadata
 from statetool.formats.operator_id import operator_id_for_uid
-from tests.support.checks.flip_check import CHECKED, SAVEPOINTS, Flipper, Small
+from tests.support.checks.flip_check import CHECKED, SAVEPOINTS, Flipper, Small, rows
 
 #: Kinds of files without checksums, in which Flink itself does not find a changed value or operator id.
 _UNCHECKED = {"_metadata", "keyed", "timers"}
@@ -50,3 +50,14 @@ def test_a_flipped_operator_id_is_found(tmp_path: Path) -> None:
     metadata = tmp_path / "savepoint" / "_metadata"
     at = metadata.read_bytes().index(bytes.fromhex(operator_id_for_uid("op")))
     assert {flipper.flip(metadata, at + i, 1 << i % 8)[1] for i in range(16)} == {"found"}
+
+
+def test_each_flip_was_found_or_harmless_except_in_values_without_checksums() -> None:
+    """Flink itself reads another value there: see "Bytes without a checksum" in ``docs/internals/flink-snapshot-format.md``."""
+    assert {row.savepoint for row in rows()} <= set(range(len(SAVEPOINTS)))
+    for row in rows():
+        assert row.backend == SAVEPOINTS[row.savepoint].backend
+        assert row.found > 0, row
+        assert row.refused == 0, row
+        assert row.silent == 0 or row.kind in _UNCHECKED, row
+        assert row.harmless == 0 or row.kind not in CHECKED or row.harmless < row.found, row

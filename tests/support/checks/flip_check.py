@@ -1,11 +1,13 @@
 """Flip bytes of small native savepoints: ``verify --deep`` finds each, or the same entries are read.
 
-``python -m tests.flip_check [--processes 2]`` flips every byte and prints the number of outcomes for each kind of file.
+``python -m tests.flip_check [--only 2,4] [--kinds table] [--processes 2]`` flips every byte and writes the number of outcomes for each kind
+of file of each savepoint to ``flips.tsv``, beside the other lines that it has. All take about half an hour of one core.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import random
 import shutil
 import tempfile
@@ -13,9 +15,9 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, fields
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 import pyarrow as pa
 
@@ -28,9 +30,7 @@ from tests.support.snapshots.trees import replace_file
 
 #: ``silent``: other entries are read, and nothing is found. ``refused``: nothing is found, and RocksDB does not open it.
 Outcome: TypeAlias = Literal["found", "harmless", "silent", "refused"]
-#: Kind of file, and what a flip does.
-Outcomes: TypeAlias = Counter[tuple[str, Outcome]]
-
+TABLE: Final = Path(__file__).with_name("flips.tsv")
 #: Kinds of files with checksums over all that is read.
 CHECKED: Final = ("table", "manifest")
 _KEYS: Final = 12
@@ -86,6 +86,11 @@ SAVEPOINTS: Final = (
 )
 
 
+def kind_of(file: Path) -> str:
+    """Return the kind of a file: the part of its name between its first word and its random digits."""
+    return file.name if file.name == "_metadata" else "-".join(file.name.split("-")[1:-5])
+
+
 class Flipper:
     """A native savepoint in which bytes are flipped and repaired."""
 
@@ -106,7 +111,7 @@ class Flipper:
 
     def flip(self, file: Path, offset: int, bits: int) -> tuple[str, Outcome]:
         """Flip bits of one byte. Return the kind of the file, and what happens."""
-        kind = file.name if file.name == "_metadata" else "-".join(file.name.split("-")[1:-5])
+        kind = kind_of(file)
         good = file.read_bytes()
         bad = bytearray(good)
         bad[offset] ^= bits
@@ -163,26 +168,73 @@ class Flipper:
         return 2 if operator.state.max_parallelism > 128 else 1
 
 
-def flip_all(savepoint: Small) -> tuple[Outcomes, list[str]]:
-    """Flip every byte of a savepoint. Return the outcomes, and the places of silent ones."""
-    draw = random.Random(7)
-    outcomes: Outcomes = Counter()
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """The outcomes of a flip of every byte of the files of one kind of one savepoint."""
+
+    savepoint: int
+    backend: str
+    kind: str
+    found: int
+    harmless: int
+    silent: int
+    refused: int
+
+
+def rows() -> list[Row]:
+    """Return the table."""
+    if not TABLE.exists():
+        return []
+    with TABLE.open(encoding="utf-8", newline="") as f:
+        return [
+            Row(**{k: v if k in ("backend", "kind") else int(v) for k, v in row.items()})  # type: ignore[arg-type]
+            for row in csv.DictReader(f, delimiter="\t")
+        ]
+
+
+def _store(new: Row) -> None:
+    kept = {(row.savepoint, row.kind): row for row in rows()} | {(new.savepoint, new.kind): new}
+    with TABLE.open("w", encoding="utf-8", newline="") as f:
+        lines = csv.writer(f, delimiter="\t", lineterminator="\n")
+        lines.writerow(field.name for field in fields(Row))
+        lines.writerows(astuple(kept[place]) for place in sorted(kept))
+
+
+def flip_kind(number: int, kind: str) -> tuple[Row, list[str]]:
+    """Flip every byte of the files of one kind of a savepoint. Return the outcomes, and the places of those that are neither found nor harmless."""
+    draw = random.Random(f"{number} {kind}")
+    outcomes: Counter[Outcome] = Counter()
     bad = []
     with tempfile.TemporaryDirectory() as folder:
-        flipper = Flipper(savepoint, Path(folder))
+        flipper = Flipper(SAVEPOINTS[number], Path(folder))
         for file, offset in flipper.places():
-            outcome = flipper.flip(file, offset, draw.randrange(1, 256))
-            outcomes[outcome] += 1
-            if outcome[1] in ("silent", "refused"):
-                bad.append(f"{savepoint} {outcome} {offset} of {file.stat().st_size}")
-    return outcomes, bad
+            if kind_of(file) == kind:
+                outcome = flipper.flip(file, offset, draw.randrange(1, 256))[1]
+                outcomes[outcome] += 1
+                if outcome in ("silent", "refused"):
+                    bad.append(f"{number} {kind} {outcome}: byte {offset} of {file.stat().st_size}")
+    counts = {outcome: outcomes[outcome] for outcome in get_args(Outcome)}
+    return Row(savepoint=number, backend=SAVEPOINTS[number].backend, kind=kind, **counts), bad
+
+
+def kinds_of(savepoint: Small) -> list[str]:
+    """Return the kinds of files of a savepoint."""
+    with tempfile.TemporaryDirectory() as folder:
+        savepoint.write(Path(folder) / "savepoint")
+        return sorted({kind_of(file) for file in (Path(folder) / "savepoint").iterdir()})
 
 
 def main() -> None:
     """Run the command line."""
     parser = argparse.ArgumentParser(prog="tests.flip_check")
     parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--only", default=",".join(map(str, range(len(SAVEPOINTS)))), help="numbers of savepoints")
+    parser.add_argument("--kinds", default="", help="kinds of files, by default all")
     given = parser.parse_args()
+    chosen = set(given.kinds.split(",")) if given.kinds else None
+    numbers = [int(number) for number in given.only.split(",")]
+    asked = [(n, kind) for n in numbers for kind in kinds_of(SAVEPOINTS[n]) if chosen is None or kind in chosen]
     with ProcessPoolExecutor(given.processes) as pool:
-        for savepoint, (outcomes, bad) in zip(SAVEPOINTS, pool.map(flip_all, SAVEPOINTS), strict=True):
-            print(savepoint, dict(outcomes), *bad, sep="\n", flush=True)
+        for row, bad in pool.map(flip_kind, *zip(*asked, strict=True)):
+            print(row, *bad, sep="\n", flush=True)
+            _store(row)

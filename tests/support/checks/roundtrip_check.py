@@ -5,33 +5,25 @@
 an Avro schema of classes, as for ``statetool --declare``.
 Prints one line per case and finally ``cases=N passed=N``; exits 0 only if all pass.
 
-With ``--native``, each case is written as a native savepoint of each backend instead, and that as a canonical one: both have the
-entries of the case, and ``diff`` finds no difference. Prints the refusals by reason too: a refused form does not fail.
+With ``--native``, every snapshot is written in the native forms instead (:mod:`tests.support.checks.native_roundtrips`).
 """
 
 from __future__ import annotations
 
 import argparse
-import re
 import tempfile
-import warnings
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any
 
 import statetool
-from statetool.errors import FormatError, StatetoolError, UnsupportedError
+from statetool.errors import FormatError, StatetoolError
 from statetool.java.declaring.classes import read_declarations
 from statetool.types import Scalar
 from statetool.types.declared import ClassDeclaration
 from statetool.types.options import ShowingOptions
 from tests.support.checks.corpus_check import Case, Checker, find_cases
-from tests.support.corpora.kryo_classes import CLASSES
-from tests.support.snapshots.keyed_content import content_of
-
-Backend: TypeAlias = Literal["rocksdb", "forst", "heap"]
-BACKENDS: Final[tuple[Backend, ...]] = ("rocksdb", "forst", "heap")
+from tests.support.checks.native_roundtrips import check_all_native
 
 EXACT: ShowingOptions = {"ttl": "raw", "nanos": "always", "decimals": "string"}
 
@@ -136,66 +128,6 @@ def _moved(case: Case, target: Path) -> Case:
     return moved
 
 
-class RefusedError(Exception):
-    """The form that is asked for is refused: a refusal while what was written is read back is a fault."""
-
-
-def check_native(source: str, backend: Backend, declarations: tuple[ClassDeclaration, ...] = ()) -> tuple[str, int]:
-    """Write a snapshot in native form and that in canonical form; return what differs, and the number of entries.
-
-    Raises
-    ------
-    RefusedError
-        If the snapshot cannot be written in this form.
-    """
-    declarations = (*CLASSES, *declarations)
-    before = content_of(source)
-    base = statetool.load(source, declarations=declarations)
-    with tempfile.TemporaryDirectory(prefix="statetool-native-") as folder, warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        native, canonical = f"{folder}/native", f"{folder}/canonical"
-        try:
-            statetool.convert(base, native, format="native", backend=backend)
-        except UnsupportedError as error:
-            raise RefusedError(error.message) from error
-        statetool.convert(statetool.load(native, declarations=declarations), canonical)
-        for target in (native, canonical):
-            what = Path(target).name
-            after = content_of(target)
-            if after != before:
-                changed = [place for place in before.keys() | after.keys() if before.get(place) != after.get(place)]
-                return f"{what}: {len(changed)} entries differ, as in state {changed[0][1]}", len(before)
-            loaded = statetool.load(target, declarations=declarations)
-            errors = [p.problem for p in statetool.verify(loaded, deep=True).problems if p.severity == "error"]
-            if errors:
-                return f"{what}: {errors[0]}", len(before)
-            if not base.diff(loaded).equal:
-                return f"{what}: diff finds differences", len(before)
-    return "", len(before)
-
-
-def check_all_native(cases: list[Case], declarations: tuple[ClassDeclaration, ...]) -> bool:
-    """Check and print each case in each native form, then the counts."""
-    counts: Counter[str] = Counter()
-    for case in cases:
-        words = []
-        for backend in BACKENDS:
-            try:
-                problem, entries = check_native(str(case.metadata), backend, declarations)
-            except RefusedError as error:
-                counts[f"refused {backend}: {re.sub(r'[0-9]+', 'N', str(error))}"] += 1
-                words.append(f"{backend}: refused")
-                continue
-            except Exception as error:  # noqa: BLE001 - each fault is shown, and the next case checked
-                problem, entries = f"{type(error).__name__}: {error}", 0
-            counts["failed" if problem else "equal"] += 1
-            counts["entries"] += entries
-            words.append(f"{backend}: {problem or f'entries={entries}'}")
-        print(case.folder.name, "; ".join(words), flush=True)
-    print(f"cases={len(cases)}", *(f"{what}={n}" for what, n in sorted(counts.items())), sep="\n")
-    return bool(cases) and counts["equal"] > 0 and not counts["failed"]
-
-
 def main(arguments: list[str]) -> int:
     """Run the command line and return its exit code."""
     parser = argparse.ArgumentParser(prog="tests.roundtrip_check")
@@ -208,7 +140,7 @@ def main(arguments: list[str]) -> int:
     declarations = read_declarations(given.declare)
     kinds = set(given.kinds.split(",")) if given.kinds else None
     if given.native:
-        return 0 if check_all_native(find_cases(given.directory, kinds), declarations) else 1
+        return 0 if check_all_native(given.directory, declarations) else 1
     vias: list[tuple[str, Any]] = [("arrow", None)] if given.via != "spark" else []
     if given.via != "arrow":
         from statetool.spark.session import local_session

@@ -104,6 +104,11 @@ VERBS: Final[dict[str, Verb]] = {
     "to_heap": lambda target, folder, over: st.sample(
         str(folder / "files"), target, keys=5, format="native", backend="heap", take_over=over
     ),
+    # Databases of which most files are carried.
+    "erase_in_rocksdb": lambda target, folder, over: st.erase(str(folder / "rocksdb"), target, [4], take_over=over),
+    "set_in_forst": lambda target, folder, over: st.set_values(
+        str(folder / "forst"), target, "op", 4, {"v": 1}, take_over=over
+    ),
 }
 
 
@@ -132,6 +137,8 @@ def write_sources(folder: Path, legacy: Path) -> None:
         writer = st.SavepointWriter.new(checkpoint_id=checkpoint_id)
         writer = writer.with_operator(uid, state, parallelism=2, max_parallelism=number)
         writer.write(str(folder / name), inline_bytes=0, flink_version="2.3")
+    st.convert(str(folder / "files"), str(folder / "rocksdb"), format="native", backend="rocksdb")
+    st.convert(str(folder / "files"), str(folder / "forst"), format="native", backend="forst")
     st.merge(str(folder / "files"), str(folder / "other"), str(folder / "two"))
     st.migrate(str(folder / "files"), str(folder / "migrated"), to=str(folder / "wider"), accept=_WIDER)
     rows = st.load(str(legacy)).connector_rows("sources")

@@ -37,9 +37,9 @@ class Restored:
     checkpoint: Path
 
 
-def make_base(flink: FlinkMachine, folder: Path, api: Api) -> tuple[Path, dict[str, Any]]:
+def make_base(flink: FlinkMachine, folder: Path, api: Api, backend: str | None = None) -> tuple[Path, dict[str, Any]]:
     """Let a job write a native savepoint of RocksDB, or of ForSt if its state is asynchronous; return its path and expected content."""
-    backend = "forst" if api == "async" else "rocksdb"
+    backend = backend or ("forst" if api == "async" else "rocksdb")
     make_case(flink, folder, _SET, backend=backend, kind="native", asynchronous=api == "async")
     expected: dict[str, Any] = json.loads((folder / "expected.json").read_text())["operators"]
     return folder / "snapshot", expected
@@ -61,7 +61,7 @@ def restore(
     Parameters
     ----------
     append
-        An asynchronous job adds the first element of each list to its end.
+        The job goes on: it adds the first element of each list to its end.
 
     Raises
     ------
@@ -70,15 +70,21 @@ def restore(
     """
     config = {**CHECKPOINTS, **(config or {})}
     if api == "sync":
-        requests = judge.requests_for(snapshot, expected)
+        requests = [{**request, "append": append} for request in judge.requests_for(snapshot, expected)]
         answer = judge.restore(
             flink, snapshot, requests, backend=backend, parallelism=parallelism, checkpoint=True, config=config
         )
         return Restored(judge.differences(answer, expected), Path(answer["checkpoint"]))
     names = sorted({name for operator in expected.values() for name in operator["keyed_state"]["states"]})
+    timers = sorted(
+        _text(uid, t["key"], t["timestamp"])
+        for uid, operator in expected.items()
+        for t in operator["keyed_state"]["event_time_timers"]
+    )
     answer = flink.call(
         "class", **{"class": "ZooRestored"}, set=_SET, snapshot=str(snapshot), backend=backend,
-        parallelism=parallelism, checkpoint=True, config=config, append=append, states=names,
+        parallelism=parallelism, checkpoint=True, config=config, append=append, states=names, timers=len(timers),
+        max_parallelisms={uid: operator["max_parallelism"] for uid, operator in expected.items()},
     )  # fmt: skip
     found = sorted(
         _text(r["operator"], r["state"], r["key"], r["value"]) for r in answer["rows"] if r["value"] is not None
@@ -90,11 +96,6 @@ def restore(
         for row in state["rows"]
     )
     fired = sorted(_text(r["operator"], r["key"], r["timestamp"]) for r in answer["fired"])
-    timers = sorted(
-        _text(uid, t["key"], t["timestamp"])
-        for uid, operator in expected.items()
-        for t in operator["keyed_state"]["event_time_timers"]
-    )
     differences = [f"unexpected {row}" for row in found if row not in wanted]
     differences += [f"missing {row}" for row in wanted if row not in found]
     if len(found) != len(wanted):

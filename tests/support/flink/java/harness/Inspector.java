@@ -175,8 +175,21 @@ final class Inspector extends AbstractStreamOperator<Long>
             }
             row.put("value", value(state, s.get("type").asText()));
             rows.add(row);
+            if (asked.path("append").asBoolean() && state instanceof ListState) {
+                append(state);
+            }
         }
         return rows;
+    }
+
+    /** Add the first element of a list to its end. */
+    @SuppressWarnings("unchecked")
+    private static void append(State state) throws Exception {
+        ListState<Object> list = (ListState<Object>) state;
+        Iterable<Object> items = list.get();
+        if (items != null && items.iterator().hasNext()) {
+            list.add(items.iterator().next());
+        }
     }
 
     /** Write the number of each key. */
