@@ -155,8 +155,8 @@ def _check_origin(earlier: EarlierMigration, conversions: Mapping[str, StateConv
         found = _origin_in_name(handle.stream) if isinstance(handle, KeyGroupsHandle) else None
         if found is None:
             raise UnsupportedError(
-                "it is unknown what MIGRATED was made from: its files were not written by a migration, or were copied",
-                hint=f"pass the directory that statetool migrate or catch-up wrote, or {_WHOLE}",
+                "it is unknown what MIGRATED was made from: its files were not written by a migration, were copied, or are not canonical",
+                hint=f"pass the directory that statetool migrate --format canonical, or catch-up, wrote, or {_WHOLE}",
             )
         if found != wanted:
             raise UnsupportedError(

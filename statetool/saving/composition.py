@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from statetool.saving.forms import DEFAULT_FORMAT, KeyedForm, SnapshotForm
+from statetool.saving.forms import DEFAULT_FORMAT, BaseForms, KeyedForm, SnapshotForm
 from statetool.saving.publish import INLINE_BYTES, StagedFile, Staging
 from statetool.types.options import whole_number
 
@@ -131,7 +132,7 @@ class OperatorChange:
         return self.form not in (None, "canonical")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Composition:
     """A new snapshot.
 
@@ -176,6 +177,11 @@ class Composition:
     def native(self) -> KeyedForm | None:
         """The native form of all keyed state, if there is one."""
         return None if self.form == "canonical" or self.form == "same" else self.form
+
+    @cached_property
+    def base_forms(self) -> BaseForms:
+        """How the keyed state of the base is stored."""
+        return BaseForms(self.base)
 
     @property
     def grafts(self) -> tuple[SourceOperator, ...]:

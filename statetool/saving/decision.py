@@ -11,13 +11,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
-from statetool.entries.form import Layout as StoredLayout
 from statetool.errors import UnsupportedError, warn
 from statetool.formats.metadata import OperatorState
 from statetool.formats.metadata.handles import ByteStreamHandle, IncrementalHandle, KeyGroupsHandle
 from statetool.formats.state_meta import KEY_VALUE_V2
 from statetool.saving.composition import Composition, OperatorChange, StreamWriteTask
-from statetool.saving.forms import KeyedForm
+from statetool.saving.forms import BaseForms, KeyedForm, layout_of, layouts_of
 from statetool.saving.operator_plan import ElementPlan, KeyedPlan, Layout
 from statetool.saving.plan_checks import needs_move
 from statetool.saving.streams.native import DATABASE_TAG
@@ -200,47 +199,39 @@ def in_same_form(
 
 def _form(change: OperatorChange, operator: OperatorInventory | None, composition: Composition) -> KeyedForm:
     """Return the form of the base for an operator: its own, unless it has none yet or comes from a snapshot in another form."""
-    base = composition.base
     own = "canonical" if operator is None else _stored_form(operator, change)
-    if operator is not None and change.graft is None and _layouts(operator):
+    if operator is not None and change.graft is None and layouts_of(operator):
         return own
-    own_layout = "canonical" if operator is None else _layout(operator)
-    others = set() if base is None else {_layout(o) for o in base.operators.values() if o.keyed.managed}
+    own_layout = "canonical" if operator is None else layout_of(operator)
+    others = composition.base_forms.layouts
     if others == {"database"}:
         return own if own_layout == "database" else "forst"
     return own if others <= {own_layout} else "canonical"
 
 
-def warn_of_other_backend(operator: OperatorInventory, base: Inventory | None, label: str) -> None:
-    """Warn of an operator of another snapshot whose unchanged files are of another backend than all keyed state of the base."""
+def warn_of_other_backend(operator: OperatorInventory, base: BaseForms, label: str) -> None:
+    """Warn of an operator of another snapshot whose unchanged files no backend restores together with the keyed state of the base."""
     own = operator.keyed.managed
-    others = [] if base is None else [stored for o in base.operators.values() for stored in o.keyed.managed]
-    heap, databases = "the heap backend", "RocksDB or ForSt"
-    for in_databases, on_heap, first, second in ((others, own, heap, databases), (own, others, databases, heap)):
-        if not in_databases or not all(stored.database for stored in in_databases):
-            continue
-        # Only the last condition reads files.
-        if not any(s.database or s.canonical for s in on_heap) and "heap" in {s.layout() for s in on_heap}:
-            warn(
-                f"{describe_operators([label])} keeps its files of {first}, and the other keyed state is of {second}: no backend restores both."
-                " Convert the snapshot that it comes from first: statetool convert SRC DST"
-            )
-
-
-def _layout(operator: OperatorInventory) -> StoredLayout:
-    """Return how the keyed state of an operator is stored; canonical for forms that are not written.
-
-    Raw timers alone are those of a job with databases, which have no state of the operator.
-    """
-    layouts = _layouts(operator)
-    if not layouts and operator.keyed.raw_timer_states:
-        return "database"
-    return layouts.pop() if layouts in ({"heap"}, {"database"}) else "canonical"
-
-
-def _layouts(operator: OperatorInventory) -> set[StoredLayout]:
-    """Return how the managed keyed state of an operator is stored, the empty set if it has none."""
-    return {stored.layout() for stored in operator.keyed.managed} - {"empty"}
+    if not own or base.base is None:
+        return
+    heap, databases, convert = "the heap backend", "RocksDB or ForSt", "statetool convert SRC DST"
+    in_databases = all(stored.database for stored in own)
+    is_on_heap = not any(stored.database or stored.canonical for stored in own)
+    # Only the last condition of each reads files.
+    if is_on_heap and base.are_databases and "heap" in layouts_of(operator):
+        first, second = heap, databases
+    elif in_databases and base.are_on_heap:
+        first, second = databases, heap
+    elif any(stored.canonical for stored in own) and base.are_of_forst and "canonical" in layouts_of(operator):
+        first, second = "a canonical savepoint", "ForSt"
+    else:
+        return
+    if base.are_of_forst:
+        convert += " --format native --backend forst"
+    warn(
+        f"{describe_operators([label])} keeps its files of {first}, and the other keyed state is of {second}: no backend restores both."
+        f" Convert the snapshot that it comes from first: {convert}"
+    )
 
 
 def _stored_form(operator: OperatorInventory, change: OperatorChange) -> KeyedForm:
@@ -248,7 +239,7 @@ def _stored_form(operator: OperatorInventory, change: OperatorChange) -> KeyedFo
 
     Only ForSt has asynchronous state, which the operator may also get by its change.
     """
-    layout = _layout(operator)
+    layout = layout_of(operator)
     if layout != "database":
         return "heap" if layout == "heap" else "canonical"
     metas = {name: meta for name, (_, meta) in operator.keyed_states.items()}

@@ -22,7 +22,7 @@ from statetool.saving.plan_checks import check_native, has_timers, prove_moves, 
 from statetool.saving.streams.conversion import StateConversion
 from statetool.saving.streams.elements import element_streams
 from statetool.saving.streams.in_place import streams_in_place
-from statetool.saving.streams.keyed import AddedEntries, CarriedEntries, KeyedStreams
+from statetool.saving.streams.keyed import AddedEntries, CarriedEntries, KeyedStreams, parse_keyed_header
 from statetool.saving.streams.native import HeapForm, NativeForm
 from statetool.serializers.core.base import all_parts
 from statetool.serializers.kryo.serializer import KryoSerializer
@@ -202,6 +202,10 @@ class KeyedPlan:
         raw_timers |= form == "rocksdb" and keeps and operator is not None and not has_timers(operator)
         try:
             check_native(form, streams.parsed, operator, self.layout.label, raw_timers=raw_timers)
+            if form == "heap" and keeps and self.layout.change.conversions:
+                # Whoever reads the copy may not have the classes of the new job.
+                stored = parse_keyed_header(streams.header, replace(streams.types, classes=(), source=None))
+                check_native(form, stored, operator, self.layout.label, raw_timers=raw_timers)
         except UnsupportedError as error:
             is_asynchronous = any(meta.backend_type == KEY_VALUE_V2 for meta in streams.parsed.states)
             if not keeps or form != "heap" or is_asynchronous:

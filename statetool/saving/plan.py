@@ -28,6 +28,7 @@ from statetool.saving.decision import Decision, in_same_form, warn_of_other_back
 from statetool.saving.grafts import check_source, grafted_state
 from statetool.saving.operator_plan import DescribedTables, ElementPlan, KeyedPlan, Layout, PlannedOperator
 from statetool.saving.plan_checks import check_change, check_moves, check_names, prove_moves
+from statetool.saving.streams.databases import has_databases
 from statetool.saving.uids import find_operator
 from statetool.saving.versions import Target
 from statetool.snapshot.operator import OperatorInventory
@@ -202,12 +203,14 @@ def _plan_change(
         layout = Layout.of(label, change, tables, composition, operator.types, max_parallelism, parallelism)
         return Decision(operator, old, change, layout, KeyedPlan.of(layout, tables), ElementPlan.of(layout, tables))
 
+    if composition.form == "canonical" and change.filter is not None and has_databases(operator):
+        change = replace(change, form="canonical")
     decision = decide(change)
     check_names(operator, label, change, decision.keyed.gone, decision.elements.gone)
     if decision.writes_keyed:
         decision = decide(in_same_form(change, operator, composition, release, label))
     elif change.graft is not None:
-        warn_of_other_backend(operator, composition.base, label)
+        warn_of_other_backend(operator, composition.base_forms, label)
     written = decision.keyed.task(operator, moves=decision.moves) if decision.writes_keyed else None
     return decision.layout.planned(
         decision.carried,

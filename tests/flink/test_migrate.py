@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
@@ -136,12 +137,19 @@ def test_flink_refuses_what_is_not_migrated(flink: FlinkMachine, tmp_path: Path)
 
 
 @pytest.mark.since(2, 0)
-@pytest.mark.parametrize("backend", ["rocksdb", "hashmap"])
+@pytest.mark.parametrize(
+    ("backend", "written", "states"),
+    [
+        ("rocksdb", "rocksdb-canonical", {"composites-by-int.uuid", "composites-by-int.money", "orders.order"}),
+        ("rocksdb", "rocksdb-incremental", {"orders.order"}),
+        ("hashmap", "hashmap-checkpoint", {"orders.order"}),
+    ],
+)
 def test_kryo_2_becomes_kryo_5_and_a_class_becomes_a_pojo(
-    flink: FlinkMachine, corpus: Path, tmp_path: Path, backend: str
+    flink: FlinkMachine, corpus: Path, tmp_path: Path, backend: str, written: str, states: set[str]
 ) -> None:
-    """All values written by Kryo in the corpus's job of Flink 1.20, read by Kryo of 2.x; ``Money`` as a POJO."""
-    old_case = corpus / case_folder("1.20.5", "rocksdb-canonical")
+    """All values written by Kryo in the corpus's job of Flink 1.20, read by Kryo of 2.x; ``Money`` as a POJO. The copy has the form of the base."""
+    old_case = corpus / case_folder("1.20.5", written)
     expected = expected_of(old_case)
     names = [n for n, o in judge.stateful(expected).items() if not o.get("no_uid")]
     order = class_of_fields(
@@ -152,8 +160,13 @@ def test_kryo_2_becomes_kryo_5_and_a_class_becomes_a_pojo(
     new_case = corpus / case_folder("2.3.0", "hashmap-canonical")
     new_job = statetool.load(str(metadata_of(new_case)), declarations=CLASSES)
     plan = statetool.plan_migration(old, new_job)
-    assert {s.name for s in plan.states} >= {"composites-by-int.uuid", "composites-by-int.money", "orders.order"}
-    statetool.migrate(old, str(tmp_path / "migrated"), plan=plan, flink_version=flink.version)
+    assert {s.name for s in plan.states} >= states
+    with warnings.catch_warnings():
+        # Only the classes of the new job tell where these values end in the layout of the heap backend.
+        warnings.filterwarnings("ignore", message=".* becomes canonical, which the heap backend restores")
+        statetool.migrate(old, str(tmp_path / "migrated"), plan=plan, flink_version=flink.version)
+    managed = statetool.load(str(tmp_path / "migrated"), uids=names)["orders"].inventory.keyed.managed
+    assert {s.layout() for s in managed} == {"database" if written == "rocksdb-incremental" else "canonical"}
 
     requests = judge.requests_for(metadata_of(new_case), expected_of(new_case))
     kept = {n: o for n, o in expected.items() if n in {"composites-by-int", "orders"}}

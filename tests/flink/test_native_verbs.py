@@ -194,3 +194,34 @@ def test_a_canonical_operator_beside_databases_restores(
     )  # fmt: skip
     assert judge.differences(answer, expected) == []
     assert judge.read_back(Path(answer["savepoint"]), expected, parallelism=2) == []
+
+
+@pytest.mark.case("rocksdb-incremental")
+@pytest.mark.parametrize("mode", ["CLAIM", "NO_CLAIM"])
+def test_a_value_set_in_a_database_restores(flink: FlinkMachine, corpus: Path, tmp_path: Path, mode: str) -> None:
+    """Only the table files with the key are written. The job goes on, and is restored from its incremental checkpoint."""
+    case = own_case(corpus, flink, "rocksdb-incremental")
+    expected = expected_of(case)
+    source, changed, target = str(metadata_of(case)), tmp_path / "changed", tmp_path / "set"
+    statetool.set_values(statetool.load(source, uids=["timers"]), str(changed), "timers", "timer-3", {"registered": 9})
+    new = statetool.load(str(changed), uids=["timers"])
+    statetool.set_values(new, str(target), "timers", "timer-new", {"registered": 8}, new_key=True)
+    rows = expected["timers"]["keyed_state"]["states"]["registered"]["rows"]
+    next(row for row in rows if row["key"] == "timer-3")["value"] = 9
+    rows.append({**rows[0], "key": "timer-new", "value": 8})
+    requests = judge.requests_for(target, expected)
+    modes = dict.fromkeys(("execution.savepoint-restore-mode", "execution.state-recovery.claim-mode"), mode)
+    config = {
+        **modes,
+        "state.backend.incremental": "true",
+        "execution.checkpointing.incremental": "true",
+        "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
+        "execution.checkpointing.interval": "365 d",
+    }
+    snapshot = target
+    for parallelism in (2, 3):
+        answer = judge.restore(
+            flink, snapshot, requests, backend="rocksdb", parallelism=parallelism, checkpoint=True, config=config
+        )
+        assert judge.differences(answer, expected) == []
+        snapshot = Path(answer["checkpoint"])

@@ -106,3 +106,13 @@ def test_the_compression_is_that_of_the_bottom_level(family: str, compression: s
     ]
     found = settings_of(DatabaseFiles(name="db", files=tuple(files)), "m")
     assert found == TableSettings(merge_operator="m", compression=compression, block_bytes=8192)
+
+
+@pytest.mark.parametrize(("given", "wanted"), [(8 << 20, 8 << 20), (4096, 1 << 20), (1 << 40, 256 << 20)])
+def test_files_have_the_target_size_of_the_options(tmp_path: Path, given: int, wanted: int) -> None:
+    files = made(tmp_path / "db", "none", 5, 4096)
+    for path in (tmp_path / "db").glob("OPTIONS-*"):
+        text = path.read_text()
+        assert "target_file_size_base=67108864" in text
+        path.write_text(text.replace("target_file_size_base=67108864", f"target_file_size_base={given}"))
+    assert settings_of(with_options(files, tmp_path / "db"), "m").table_bytes == wanted

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import statetool
+from statetool.api.write.options import WriteOptions
 from statetool.entries.database import StoredDatabase
 from statetool.errors import EncodeError, MissingKeyError, OptionError
 from statetool.formats.key_groups import range_for
@@ -20,14 +21,16 @@ from statetool.formats.rocksdb.table_edit import write_changed
 from statetool.formats.rocksdb.table_runs import read_runs
 from statetool.formats.rocksdb.tables import Tables
 from statetool.io.files import local_path
+from statetool.saving.composition import OperatorChange
 from statetool.saving.streams import databases
+from statetool.saving.streams.filters import AddedEntry, ReplaceFilter
 from statetool.saving.verbs.sample import SampleSize
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.operator import OperatorInventory
 from tests.support.checks.corpus_check import Case
 from tests.support.quick import quick
 from tests.support.snapshots.build import LONG
-from tests.support.snapshots.canonical import Subtask, encoded, group_of, keyed, serializer
+from tests.support.snapshots.canonical import Subtask, composite_key, encoded, group_of, keyed, serializer
 from tests.support.snapshots.entries import damage, entries_of, readable
 from tests.support.snapshots.incremental import BYTES, Job
 from tests.support.snapshots.native import native_savepoint
@@ -174,6 +177,25 @@ def test_keys_that_only_old_versions_have_are_removed_from_databases(tmp_path: P
     assert any(key.startswith(place) for key in stored_keys(before))
     assert not any(key.startswith(place) for key in stored_keys(after))
     assert sorted(entries_of(before)) == sorted(entries_of(after))
+
+
+def test_new_values_are_not_hidden_by_old_versions_of_their_keys(tmp_path: Path) -> None:
+    """Key 8 was deleted, and key 9999 sorts into no file of its state."""
+    with_old_versions(tmp_path / "checkpoints")
+    source = str(tmp_path / "checkpoints/chk-2")
+    (before,) = Inventory(source).operators.values()
+    for key in (7, 8, 9999):
+        group, new = group_of(LONG_KEY, key, 128), str(tmp_path / f"new-{key}")
+        place, value = composite_key(key.to_bytes(8, "big")), encoded(serializer(BYTES), b"a new value")
+        added = AddedEntry(state="a", key_group=group, key=place, value=value)
+        change = ReplaceFilter(removed={}, added=(added,), groups=frozenset({group}))
+        WriteOptions().write(Inventory(source), new, changes={str(before.label): OperatorChange(filter=change)})
+        (after,) = Inventory(new).operators.values()
+        assert isinstance(after.keyed.managed[0], StoredDatabase)
+        old, found = set(entries_of(before)), set(entries_of(after))
+        assert found - old == {(group, "a", place, value)}
+        assert len(found) == len({(entry[1], entry[2]) for entry in old} | {("a", place)})
+        assert not damage(Path(new))
 
 
 def test_keys_that_only_the_history_of_a_manifest_has_are_removed_from_it(tmp_path: Path) -> None:

@@ -22,10 +22,10 @@ from statetool.formats.rocksdb.files import DatabaseFiles
 from statetool.formats.rocksdb.slices import Slice
 from statetool.formats.rocksdb.table_writer import TAG, TableWriter
 from statetool.formats.rocksdb.tables import Tables
+from statetool.formats.stream import Stream
 from statetool.kernels.core.arrays import frozen
 from statetool.kernels.entries import heap_output
 from statetool.saving import local
-from statetool.saving.streams import native
 from tests.support.corpora.kryo_classes import CLASSES
 from tests.support.flink.corpus_cases import metadata_of
 from tests.support.snapshots.keyed_content import content_of
@@ -105,7 +105,6 @@ def test_large_state_becomes_several_files(
     """Key groups larger than memory are written in pieces, and files end at their size."""
     monkeypatch.setattr(local, "MEMORY_BYTES", 1 << 20)
     monkeypatch.setattr(database_writer.DatabaseWriter.__init__, "__kwdefaults__", {"table_bytes": 1 << 17})
-    monkeypatch.setattr(native, "_CUT_BYTES", 1 << 16)
     draw = random.Random(3)
     keys = pa.array([f"key-{i * 7919 % 60_000}" for i in range(60_000)])
     data = pa.table({"key": keys, "text": [draw.randbytes(60).hex() for _ in range(60_000)], "n": range(60_000)})
@@ -263,3 +262,42 @@ def real_last(table: TableWriter) -> bytes:
 def with_short_keys(table: TableWriter) -> TableWriter:
     table._index_keys = [key[:-1] for key in table._index_keys]
     return table
+
+
+def content(stream: Stream) -> bytes:
+    with stream.open() as f:
+        return bytes(f.read_at(0, stream.size_bytes))
+
+
+def test_set_carries_the_table_files_without_the_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of some twenty files, one is written for each key, at the start, at the end and in the middle, for new keys too."""
+    monkeypatch.setattr(database_writer.DatabaseWriter.__init__, "__kwdefaults__", {"table_bytes": 1 << 12})
+    monkeypatch.setattr(table_writer, "_PORTION_BYTES", 1 << 12)
+    data = pa.table({"key": range(6000), "text": [f"{i:030}" for i in range(6000)], "n": range(6000)})
+    state = statetool.bootstrap_keyed_state(data, key="key")
+    base = str(tmp_path / "base")
+    writer = statetool.SavepointWriter.new().with_operator("op", state, parallelism=2)
+    writer.write(base, flink_version="2.3", format="native", backend="rocksdb")
+    order = [row["key"] for row in statetool.load(base)["op"].to_arrow("keyed_state").to_pylist()]
+    for number, key in enumerate((order[0], order[3000], order[-1], 10_000)):
+        target = str(tmp_path / f"set-{number}")
+        statetool.set_values(base, target, "op", key, {"text": "new", "n": 7}, new_key=key >= 6000)
+        before, after = (
+            {
+                (at, name): (stream.size_bytes, content(stream))
+                for at, (files, _) in enumerate(databases_of(path))
+                for name, stream in files.files
+                if name.endswith(".sst")
+            }
+            for path in (base, target)
+        )
+        assert before.keys() == after.keys()
+        assert len(before) > 20
+        changed = {name for name in before if before[name] != after[name]}
+        assert len(changed) == 2, "one of each state"
+        assert sum(before[name][0] for name in changed) < sum(size for size, _ in before.values()) / 8
+        rows = {row["key"]: row for row in statetool.load(target)["op"].to_arrow("keyed_state").to_pylist()}
+        assert len(rows) == 6000 + (key >= 6000)
+        assert (rows[key]["text"], rows[key]["n"]) == ("new", 7)
+        assert check_by_rocksdb(target, tmp_path / f"opened-{number}") == 2 * len(rows)
+        assert [p for p in statetool.verify(target, deep=True).problems if p.severity == "error"] == []

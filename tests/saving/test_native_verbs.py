@@ -27,7 +27,7 @@ def catch_up(zoo: statetool.Savepoint, work: Path, dst: Path, form: dict[str, An
     numbers = {key: key for key in range(300)}
     a, b = written(work / "a", numbers, 1), written(work / "b", changed(numbers), 2)
     job = new_job(work / "job")
-    statetool.migrate(a, str(work / "migrated"), to=job)
+    statetool.migrate(a, str(work / "migrated"), to=job, format="canonical")
     statetool.catch_up(str(work / "migrated"), a, b, str(dst), to=job, **form)
 
 
@@ -73,6 +73,11 @@ VERBS: Final[dict[str, Write]] = {
     "rescale": lambda zoo, _, dst, form: statetool.rescale(zoo, str(dst), 300, **form),
     "rescale one": lambda zoo, _, dst, form: statetool.rescale(zoo, str(dst), {"orders": 64}, parallelism=3, **form),
     "keep": lambda zoo, _, dst, form: statetool.keep(zoo, str(dst), ["timer-3"], operators=["timers"], **form),
+    "erase": lambda zoo, _, dst, form: statetool.erase(zoo, str(dst), ["timer-3"], operators=["timers"], **form),
+    "drop": lambda zoo, _, dst, form: statetool.drop(zoo, str(dst), states={"timers": ["registered"]}, **form),
+    "state rename": lambda zoo, _, dst, form: statetool.rename_states(
+        zoo, str(dst), "timers", {"registered": "noted"}, **form
+    ),
     "sample": lambda zoo, _, dst, form: statetool.sample(zoo, str(dst), key_groups="0-3", **form),
     "purge": lambda zoo, _, dst, form: statetool.purge(
         zoo, str(dst), {"ttl-value": 1}, now_ms=1 << 60, event_timers_before_ms=1 << 60, empty=True, **form

@@ -8,7 +8,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, Literal
 
 from statetool.api.savepoint import Savepoint
-from statetool.api.write.options import KeyedWriteOptions, WriteOptions
+from statetool.api.write.options import KeyedWriteOptions
 from statetool.api.write.verbs import erase as verbs
 
 if TYPE_CHECKING:
@@ -78,6 +78,8 @@ def erase(
     operators: Iterable[str] = (),
     root: str | None = None,
     allow_missing: bool = False,
+    format: Literal["same", "canonical", "native"] = "same",
+    backend: Literal["rocksdb", "forst", "heap"] | None = None,
     on_plan: Callable[[ErasePlan], object] | None = None,
     dry_run: bool = False,
     take_over: bool = False,
@@ -112,6 +114,11 @@ def erase(
     allow_missing
         Go on without keys that no operator has, or if no key fulfills the condition. Files of RocksDB may have old versions of missing
         keys, which are removed too.
+    format
+        ``"native"`` writes all keyed state in the files of a backend. ``"same"`` writes state that changes in the format that its operator
+        has, of databases, of the heap backend, or canonical.
+    backend
+        The backend that restores a native savepoint. A job of RocksDB must keep its timers in it, as is the default.
     on_plan
         Called with the plan before anything is written.
     dry_run
@@ -150,7 +157,7 @@ def erase(
     MissingDependencyError
         A condition was given, and DuckDB is not installed.
     """
-    return _write_chosen(verbs.Erase.of(locals()), WriteOptions.of(locals()))
+    return _write_chosen(verbs.Erase.of(locals()), KeyedWriteOptions.of(locals()))
 
 
 def keep(
@@ -162,10 +169,10 @@ def keep(
     operators: Iterable[str] = (),
     root: str | None = None,
     allow_missing: bool = False,
-    on_plan: Callable[[ErasePlan], object] | None = None,
-    allow_empty: bool = False,
     format: Literal["same", "canonical", "native"] = "same",
     backend: Literal["rocksdb", "forst", "heap"] | None = None,
+    on_plan: Callable[[ErasePlan], object] | None = None,
+    allow_empty: bool = False,
     dry_run: bool = False,
     take_over: bool = False,
     checkpoint_id: int | None = None,
@@ -198,15 +205,15 @@ def keep(
     allow_missing
         Go on without keys that no operator has, or if no key fulfills the condition. Files of RocksDB may have old versions of missing
         keys, which are removed too.
-    on_plan
-        Called with the plan before anything is written.
-    allow_empty
-        Leave operators without any key, if they have none of the keys. Otherwise this is an error (:class:`MissingKeyError`).
     format
         ``"native"`` writes all keyed state in the files of a backend. ``"same"`` writes state that changes in the format that its operator
         has, of databases, of the heap backend, or canonical.
     backend
         The backend that restores a native savepoint. A job of RocksDB must keep its timers in it, as is the default.
+    on_plan
+        Called with the plan before anything is written.
+    allow_empty
+        Leave operators without any key, if they have none of the keys. Otherwise this is an error (:class:`MissingKeyError`).
     dry_run
         Only plan, without writing.
     take_over
@@ -232,14 +239,22 @@ def keep(
     return _write_chosen(verbs.Keep.of(locals()), KeyedWriteOptions.of(locals()))
 
 
-def _write_chosen(given: verbs.Erase, options: WriteOptions) -> Erasure:
+def _write_chosen(given: verbs.Erase, options: KeyedWriteOptions) -> Erasure:
     from statetool.saving.verbs.erase import plan_erase, prove
     from statetool.saving.verbs.key_choice import Allowed, KeyChoice
 
     choice = KeyChoice.of(given.keys, given.where, keep=isinstance(given, verbs.Keep))
     allowed = Allowed(missing=given.allow_missing, empty=isinstance(given, verbs.Keep) and given.allow_empty)
     inventory = options.open(given.src, given.dst)
-    plan = plan_erase(inventory, choice, list(given.operators), options.execution.map, root=given.root, allowed=allowed)
+    plan = plan_erase(
+        inventory,
+        choice,
+        list(given.operators),
+        options.execution.map,
+        root=given.root,
+        allowed=allowed,
+        target=options.form,
+    )
     if given.on_plan is not None:
         given.on_plan(plan)
     done = Erasure(
@@ -338,7 +353,7 @@ def sample(
     options = KeyedWriteOptions.of(locals())
     size = SampleSize.of(keys, key_groups)
     inventory = options.open(src, dst)
-    plan = plan_sample(inventory, size, list(operators), options.execution.map, seed=seed)
+    plan = plan_sample(inventory, size, list(operators), options.execution.map, seed=seed, target=options.form)
 
     def measure() -> None:
         nonlocal plan

@@ -122,7 +122,7 @@ def migrate(
     last_access_ms: int | None = None,
     fills: Mapping[str, Any] | None = None,
     flink_version: str | None = None,
-    format: Literal["same", "canonical", "native"] = "canonical",
+    format: Literal["same", "canonical", "native"] = "same",
     backend: Literal["rocksdb", "forst", "heap"] | None = None,
     on_plan: Callable[[MigrationPlan], object] | None = None,
     on_staged: Callable[[], object] | None = None,

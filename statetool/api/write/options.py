@@ -167,13 +167,15 @@ class KeyedWriteOptions(WriteOptions):
     backend: str | None = None
 
     def __post_init__(self) -> None:
-        self._form()  # a form that does not exist is refused before anything is read
+        _ = self.form  # a form that does not exist is refused before anything is read
 
-    def _form(self) -> SnapshotForm:
+    @property
+    def form(self) -> SnapshotForm:
+        """The form of keyed state in the new snapshot."""
         from statetool.saving.forms import parse_form
 
         return parse_form(self.format, self.backend)
 
     def write(self, base: Inventory, dst: str, **more: Any) -> None:
         """Write a changed copy in the chosen form; parameters as for :meth:`WriteOptions.write`."""
-        WriteOptions.write(self, base, dst, form=self._form(), **more)
+        WriteOptions.write(self, base, dst, form=self.form, **more)

@@ -268,6 +268,8 @@ def drop(
     operators: Iterable[str] = (),
     *,
     states: Mapping[str, Iterable[str]] | None = None,
+    format: Literal["same", "canonical", "native"] = "same",
+    backend: Literal["rocksdb", "forst", "heap"] | None = None,
     dry_run: bool = False,
     take_over: bool = False,
     checkpoint_id: int | None = None,
@@ -288,6 +290,11 @@ def drop(
         Operators to drop, by uid or operator id.
     states
         States to drop from other operators: ``{uid: [state, ...]}``.
+    format
+        ``"native"`` writes all keyed state in the files of a backend. ``"same"`` writes state that changes in the format that its operator
+        has, of databases, of the heap backend, or canonical.
+    backend
+        The backend that restores a native savepoint. A job of RocksDB must keep its timers in it, as is the default.
     dry_run
         Only plan, without writing.
     take_over
@@ -321,7 +328,7 @@ def drop(
     """
     from statetool.saving.verbs.drop import plan_drop
 
-    options = WriteOptions.of(locals())
+    options = KeyedWriteOptions.of(locals())
     inventory = options.open(src, dst)
     plan = plan_drop(inventory, operators, states or {})
     options.write(inventory, dst, changes=plan.changes, removed=plan.operators)
@@ -334,6 +341,8 @@ def rename_states(
     operator: str,
     names: Mapping[str, str],
     *,
+    format: Literal["same", "canonical", "native"] = "same",
+    backend: Literal["rocksdb", "forst", "heap"] | None = None,
     dry_run: bool = False,
     take_over: bool = False,
     checkpoint_id: int | None = None,
@@ -354,6 +363,11 @@ def rename_states(
         The operator, by uid or operator id.
     names
         New names by old names. All apply at once, so states can swap their names.
+    format
+        ``"native"`` writes all keyed state in the files of a backend. ``"same"`` writes state that changes in the format that its operator
+        has, of databases, of the heap backend, or canonical.
+    backend
+        The backend that restores a native savepoint. A job of RocksDB must keep its timers in it, as is the default.
     dry_run
         Only plan, without writing.
     take_over
@@ -387,7 +401,7 @@ def rename_states(
     """
     from statetool.saving.verbs.rename import plan_rename
 
-    options = WriteOptions.of(locals())
+    options = KeyedWriteOptions.of(locals())
     inventory = options.open(src, dst)
     plan = plan_rename(inventory, operator, names)
     options.write(inventory, dst, changes=plan.changes)

@@ -142,7 +142,7 @@ def upgrade(
     renames: Mapping[str, str] | None = None,
     fills: Mapping[str, Any] | None = None,
     last_access_ms: int | None = None,
-    format: Literal["same", "canonical", "native"] = "canonical",
+    format: Literal["same", "canonical", "native"] = "same",
     on_plan: Callable[[MigrationPlan], object] | None = None,
     dry_run: bool = False,
     take_over: bool = False,

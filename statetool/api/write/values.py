@@ -226,6 +226,6 @@ def purge(
         empty=empty,
     )
     inventory = options.open(src, dst)
-    plan = plan_purge(inventory, request, list(operators), options.execution.map)
+    plan = plan_purge(inventory, request, list(operators), options.execution.map, target=options.form)
     options.write(inventory, dst, changes=plan.changes)
     return plan

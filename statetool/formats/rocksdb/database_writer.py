@@ -25,8 +25,6 @@ from statetool.formats.rocksdb.table_writer import TableWriter
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-#: Size at which a table file ends: that of RocksDB's option ``target_file_size_base``.
-TABLE_BYTES: Final = 64 << 20
 #: A table file may exceed its size by one part in this number.
 _PORTIONS: Final = 8
 _BOTTOM_LEVEL: Final = 6
@@ -64,7 +62,7 @@ class DatabaseWriter:
     families
         Names of the column families, besides ``default``.
     table_bytes
-        Size at which a table file ends.
+        Size at which a table file ends, by default that of the settings.
     """
 
     def __init__(
@@ -73,10 +71,10 @@ class DatabaseWriter:
         families: Sequence[str],
         settings: TableSettings,
         *,
-        table_bytes: int = TABLE_BYTES,
+        table_bytes: int | None = None,
     ) -> None:
         self._create, self._families, self._settings = create, families, settings
-        self._table_bytes = table_bytes
+        self.table_bytes = table_bytes or settings.table_bytes
         # By these, RocksDB tells apart files of the same number in a shared cache.
         session = "".join(secrets.choice(_SESSION_DIGITS) for _ in range(_SESSION_SIZE))
         self._writer = str(uuid.uuid4()), session
@@ -111,7 +109,7 @@ class DatabaseWriter:
         if family in self._last and entries.key_at(0) <= self._last[family]:
             raise ValueError(f"entries of column family {self._families[family]} are not in ascending order")
         self._last[family] = entries.key_at(len(entries) - 1)
-        portion = (entries.value_end - entries.key[0]) // max(1, self._table_bytes // _PORTIONS)
+        portion = (entries.value_end - entries.key[0]) // max(1, self.table_bytes // _PORTIONS)
         for start, stop in pairwise([0, *(np.flatnonzero(np.diff(portion)) + 1).tolist(), len(entries)]):
             self._add(family, entries.part(start, stop))
 
@@ -124,7 +122,7 @@ class DatabaseWriter:
             self._open[family] = table, out
         table, _ = self._open[family]
         table.add(entries)
-        if table.size_bytes >= self._table_bytes:
+        if table.size_bytes >= self.table_bytes:
             self._end_table(family)
 
     def end_tables(self, least_bytes: int) -> None:

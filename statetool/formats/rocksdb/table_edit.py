@@ -1,7 +1,7 @@
-"""Copies of RocksDB table files without some entries. Blocks without such entries keep their bytes.
+"""Copies of RocksDB table files without some entries, or with new ones. Blocks without such entries keep their bytes.
 
-A changed file has the data blocks of the old one, of which some are encoded again, and then a new tail: its filter as it was (it may name
-keys that are gone), an index with one level, the properties, the metaindex and the footer. Partitioned filters, whose parts would move, and
+A changed file has the data blocks of the old one, of which some are encoded again, and then a new tail: its filter as it was if no key is new
+(it may name keys that are gone), an index with one level, the properties, the metaindex and the footer. Partitioned filters, whose parts would move, and
 hash indexes are left out: RocksDB reads the file without them, and writes new ones at its next compaction.
 
 RocksDB names blocks in a cache that several jobs may share by the session that wrote the file. A changed file therefore has another session.
@@ -10,9 +10,9 @@ RocksDB names blocks in a cache that several jobs may share by the session that 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 
@@ -34,6 +34,7 @@ from statetool.formats.rocksdb.table_runs import PlainBlocks, Run, read_runs
 from statetool.kernels.core.arrays import Bytes, Int64s, Mask, frozen
 from statetool.kernels.rocksdb.blocks import TRAILER_BYTES, encode_index
 from statetool.kernels.rocksdb.merge import DELETION, MERGE, SINGLE_DELETION
+from statetool.kernels.rocksdb.table_blocks import VALUE
 
 #: Stored bytes of blocks that are decoded at once.
 _PORTION_BYTES: Final = 4 << 20
@@ -47,7 +48,10 @@ _SESSION_SIZE: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """Numbers of removed entries, of deletions and merge operands among them, and the bytes of their keys and values."""
+    """Numbers of removed entries, of deletions and merge operands among them, and the bytes of their keys and values.
+
+    Added entries count as negative ones.
+    """
 
     entries: int = 0
     deletions: int = 0
@@ -64,9 +68,9 @@ class Removed:
 
 @dataclass(frozen=True, slots=True)
 class ChangedBlock:
-    """A data block from which entries were removed: its index in the file, its new bytes and the first and last key with their tags.
+    """A changed data block: its index in the file, its new bytes and the first and last key with their tags.
 
-    All of them are empty if no entry is left.
+    All of them are empty if no entry is left. ``adds`` tells if it has new entries.
     """
 
     index: int
@@ -74,10 +78,26 @@ class ChangedBlock:
     first: bytes
     last: bytes
     removed: Removed
+    adds: bool = False
 
 
-def changed_blocks(table: SortedTable, wanted: Mask, stays: Callable[[Run], Mask]) -> Iterator[ChangedBlock]:
-    """Yield the blocks of a file from which entries are removed, in order.
+#: New entries, key and value, by the index of the block that gets them.
+Additions: TypeAlias = Mapping[int, Sequence[tuple[bytes, bytes]]]
+
+
+def place_additions(table: SortedTable, entries: Iterable[tuple[bytes, bytes]]) -> Additions:
+    """Return the blocks that get new entries: by their keys, the last one if they sort after all others."""
+    found: dict[int, list[tuple[bytes, bytes]]] = {}
+    for key, value in entries:
+        block = min(table.blocks.first_not_before(key), len(table.blocks.size) - 1)
+        found.setdefault(block, []).append((key, value))
+    return found
+
+
+def changed_blocks(
+    table: SortedTable, wanted: Mask, stays: Callable[[Run], Mask], added: Additions | None = None
+) -> Iterator[ChangedBlock]:
+    """Yield the blocks of a file from which entries are removed, or to which some are added, in order.
 
     Parameters
     ----------
@@ -85,13 +105,19 @@ def changed_blocks(table: SortedTable, wanted: Mask, stays: Callable[[Run], Mask
         Mask of the blocks that may have such entries; others are not read.
     stays
         Returns a mask of the entries that stay.
+    added
+        New entries by block. No entry that stays in any file of the database has their keys: they get the sequence number of another entry
+        of their block, so that the bounds of the file remain true.
 
     Raises
     ------
     FormatError
         Damaged; with file and offset of the block.
     """
-    numbers = np.flatnonzero(wanted)
+    added = added or {}
+    is_wanted = wanted.copy()
+    is_wanted[list(added)] = True
+    numbers = np.flatnonzero(is_wanted)
     portion = np.cumsum(table.blocks.size[numbers]) // _PORTION_BYTES
     for indexes in np.split(numbers, np.flatnonzero(np.diff(portion)) + 1):
         if not len(indexes):
@@ -101,11 +127,45 @@ def changed_blocks(table: SortedTable, wanted: Mask, stays: Callable[[Run], Mask
         mask = stays(run)
         ends = np.cumsum(blocks.counts)
         block_of = np.repeat(np.arange(len(ends)), blocks.counts)
-        for b in np.unique(block_of[~mask]).tolist():
+        gets = np.flatnonzero(np.isin(indexes, list(added)))
+        for b in np.union1d(block_of[~mask], gets).tolist():
             entries = np.arange(int(ends[b] - blocks.counts[b]), int(ends[b]))
-            left = run.take(entries[mask[entries]])
-            plain, first, last = _encode(left)
-            yield ChangedBlock(int(indexes[b]), plain, first, last, _count(run.take(entries[~mask[entries]])))
+            new = added.get(int(indexes[b]), ())
+            sequence = int(run.tag[entries[0]]) >> 8
+            left = _with_entries(run.take(entries[mask[entries]]), new, sequence)
+            removed = _count(run.take(entries[~mask[entries]])) + _count_added(new)
+            yield ChangedBlock(int(indexes[b]), *_encode(left), removed, adds=bool(new))
+
+
+def _with_entries(run: Run, entries: Sequence[tuple[bytes, bytes]], sequence: int) -> Run:
+    """Return a run with new entries of a sequence number in their places."""
+    if not entries:
+        return run
+    tag = sequence << 8 | VALUE
+    keys = b"".join(key + tag.to_bytes(TAG_BYTES, "little") for key, _ in entries)
+    values = b"".join(value for _, value in entries)
+    key_size, value_size = (np.array([len(e[i]) for e in entries], dtype=np.int64) for i in (0, 1))
+    key_end = len(run.keys) + np.cumsum(key_size + TAG_BYTES) - TAG_BYTES
+    value_end = len(run.data) + np.cumsum(value_size)
+    joined = Run(
+        keys=frozen(np.concatenate([run.keys, np.frombuffer(keys, dtype=np.uint8)])),
+        key=np.concatenate([run.key, key_end - key_size]),
+        key_end=np.concatenate([run.key_end, key_end]),
+        tag=np.concatenate([run.tag, np.full(len(entries), tag, dtype=np.uint64)]),
+        data=frozen(np.concatenate([run.data, np.frombuffer(values, dtype=np.uint8)])),
+        value=np.concatenate([run.value, value_end - value_size]),
+        value_end=np.concatenate([run.value_end, value_end]),
+    )
+    # Versions of a key follow each other, newest first.
+    return joined.take(np.array(sorted(range(len(joined.key)), key=joined.key_at), dtype=np.int64))
+
+
+def _count_added(entries: Sequence[tuple[bytes, bytes]]) -> Removed:
+    return Removed(
+        entries=-len(entries),
+        key_bytes=-sum(len(key) + TAG_BYTES for key, _ in entries),
+        value_bytes=-sum(len(value) for _, value in entries),
+    )
 
 
 def _encode(run: Run) -> tuple[bytes, bytes, bytes]:
@@ -166,7 +226,7 @@ def write_changed(table: SortedTable, changed: Iterable[ChangedBlock], write: Wr
             sizes[edit.index] = _write_data(edit.plain, properties, out, table.checksum)
             added[edit.index] = out.size_bytes - before - stored
             removed += edit.removed
-            edits[edit.index] = ChangedBlock(edit.index, b"", edit.first, edit.last, edit.removed)
+            edits[edit.index] = replace(edit, plain=b"")
         out.copy(f, at, int(blocks.offset[-1] + blocks.size[-1]) + TRAILER_BYTES)
         left = np.flatnonzero(sizes >= 0)
         if not len(left):
@@ -175,7 +235,8 @@ def write_changed(table: SortedTable, changed: Iterable[ChangedBlock], write: Wr
         data_bytes = out.size_bytes
         new_places = {}
         for name, handle in places.items():
-            if name.startswith(_FULL_FILTER):
+            # The filter does not have the keys of new entries.
+            if name.startswith(_FULL_FILTER) and not any(edit.adds for edit in edits.values()):
                 offset, size = block_place(handle)
                 new_places[name] = out.size_bytes, size
                 out.copy(f, offset, offset + size + TRAILER_BYTES)

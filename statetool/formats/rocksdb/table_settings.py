@@ -23,6 +23,9 @@ _COMPRESSIONS: Final[Mapping[str, str]] = {
 #: Format versions that are written. From 6 on, only RocksDB 8.6 and later read a file. Older ones than 2 compress blocks otherwise.
 _LEAST_VERSION, _MOST_VERSION = 2, 5
 _BOTTOM_LEVEL: Final = 6
+#: Default of RocksDB's option ``target_file_size_base``, and the sizes that are written if a database has others.
+TABLE_BYTES: Final = 64 << 20
+_LEAST_TABLE, _MOST_TABLE = 1 << 20, 256 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +42,8 @@ class TableSettings:
         Number of entries from one restart point of a block to the next.
     format_version
         2 to 5: the key and the place of a block take less space in the index from 3 and 4 on.
+    table_bytes
+        Size at which a table file ends.
     """
 
     merge_operator: str = "nullptr"
@@ -46,6 +51,7 @@ class TableSettings:
     block_bytes: int = 4096
     restart_interval: int = 16
     format_version: int = 5
+    table_bytes: int = TABLE_BYTES
 
 
 def settings_of(files: DatabaseFiles, merge_operator: str) -> TableSettings:
@@ -71,11 +77,13 @@ def _of_options(options: Options) -> dict[str, str | int]:
     name = next((n for n in names if n != '"default"'), '"default"')
     family, blocks = options.get(f"CFOptions {name}", {}), options.get(f"TableOptions/BlockBasedTable {name}", {})
     version = _number(blocks, "format_version")
+    table_bytes = _number(family, "target_file_size_base")
     return {
         "compression": _COMPRESSIONS.get(_bottom_compression(family), ""),
         "block_bytes": _number(blocks, "block_size"),
         "restart_interval": _number(blocks, "block_restart_interval"),
         "format_version": version and min(max(version, _LEAST_VERSION), _MOST_VERSION),
+        "table_bytes": table_bytes and min(max(table_bytes, _LEAST_TABLE), _MOST_TABLE),
     }
 
 

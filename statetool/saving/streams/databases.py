@@ -1,7 +1,8 @@
-"""Databases of RocksDB or ForSt from which keys are removed: table files are copied, without the entries of these keys.
+"""Databases of RocksDB or ForSt from which keys are removed, or in which single entries are replaced. Other table files are copied.
 
 Only blocks that may contain the keys are decoded. All versions of a key are removed from all files, also those that RocksDB would drop
-at its next compaction, so that no deletion has to be recorded. The manifest is written again, without history: it may name removed keys.
+at its next compaction, so that no deletion has to be recorded. New entries get into the files at the lowest level, whose bounds may grow up
+to the next file. The manifest is written again, without history: it may name removed keys.
 """
 
 from __future__ import annotations
@@ -19,20 +20,21 @@ from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.metadata.handles import ByteStreamHandle, IncrementalHandle, RelativeFileHandle, StreamHandle
 from statetool.formats.rocksdb.database import open_database
 from statetool.formats.rocksdb.manifest import TableFile, UnsupportedManifestError
-from statetool.formats.rocksdb.table_edit import changed_blocks, write_changed
+from statetool.formats.rocksdb.table_edit import changed_blocks, place_additions, write_changed
 from statetool.formats.rocksdb.table_runs import Run
 from statetool.formats.rocksdb.tables import Prefixes, Tables
+from statetool.formats.state_meta import StateMetaInfo
 from statetool.io.threads import in_threads
 from statetool.kernels.core.arrays import Mask
 from statetool.saving.carry import carried_handle
 from statetool.saving.publish import StagedFile, Staging
-from statetool.saving.streams.filters import EntryFilter, KeyFilter
+from statetool.saving.streams.filters import EntryFilter, KeyFilter, ReplaceFilter
 from statetool.saving.streams.output import NewStream, StreamOutput, UnshuffledStreams
 from statetool.saving.streams.predicates import PredicateFilter
 from statetool.snapshot.operator import OperatorInventory
 
-#: Filters that remove keys by their bytes, which deleted and replaced entries in table files have, too.
-ByKey: TypeAlias = KeyFilter | PredicateFilter
+#: Filters that remove entries by the bytes of their keys, which deleted and replaced entries in table files have, too.
+ByKey: TypeAlias = KeyFilter | PredicateFilter | ReplaceFilter
 #: Number of files whose tails are read concurrently.
 _THREADS: Final = 16
 #: Name of the header among the files: no file of a database is named so.
@@ -98,9 +100,12 @@ class _NewDatabase:
         self._files: dict[str, StagedFile] = {}
         #: Changed table files by number, ``None`` for those without entries.
         self._changed: dict[int, TableFile | None] = {}
+        #: New entries by the number of the file that gets them.
+        self._added: dict[int, list[tuple[bytes, bytes]]] = {}
 
     def write(self, subtask: int, inline_bytes: int) -> NewStream:
         ids = {family_name(meta.name): i for i, meta in enumerate(self._header.states)}
+        self._place_added()
         for family, files in self._tables.families.items():
             for file in files:
                 self._change(file, ids[family])
@@ -128,6 +133,14 @@ class _NewDatabase:
             checkpointed_size=old.checkpointed_size and sum(f.size_bytes for f in self._files.values()),
         )
         return NewStream(subtask=subtask, handle=handle, files=tuple(self._files.values()))
+
+    def _place_added(self) -> None:
+        prefix, groups = self._source.context.prefix, self._source.key_groups
+        for entry in self._filter.added:
+            if entry.key_group in groups:
+                key = entry.key_group.to_bytes(prefix, "big") + entry.key
+                file = _file_for(self._tables.families[family_name(entry.state)], key)
+                self._added.setdefault(file.number, []).append((key, entry.value))
 
     def _is_in_history(self) -> bool:
         """Return True if the manifest names one of the keys, such as the first key of a file that no longer exists."""
@@ -160,12 +173,13 @@ class _NewDatabase:
         return carried_handle(old, self._files[name], self._staging.target)
 
     def _change(self, file: TableFile, state: int) -> None:
-        """Write a table file without the keys, if it has them."""
+        """Write a table file without the keys, if it has them, and with its new entries."""
         table = self._tables.open_file(file)
-        prefixes = _prefixes(self._filter, self._source, timers=self._header.states[state].kind == "timers")
+        prefixes = _prefixes(self._filter, self._source, self._header.states[state])
+        added = place_additions(table, self._added.get(file.number, ()))
         if prefixes is None:
             return
-        changed = changed_blocks(table, prefixes.wanted(table), lambda run: self._stays(run, state))
+        changed = changed_blocks(table, prefixes.wanted(table), lambda run: self._stays(run, state), added)
         first = next(changed, None)
         if first is None:
             return
@@ -180,9 +194,20 @@ class _NewDatabase:
         return self._filter.mask(self._header, batch)
 
 
-def _prefixes(entry_filter: ByKey, source: DatabaseSource, *, timers: bool) -> Prefixes | None:
+def _file_for(files: Sequence[TableFile], key: bytes) -> TableFile:
+    """Return the file of a column family (that has some) that gets a new entry: at the lowest level, the last one that begins before its key."""
+    lowest = max(file.level for file in files)
+    ordered = sorted((file for file in files if file.level == lowest), key=lambda file: file.smallest)
+    return next((file for file in reversed(ordered) if file.smallest <= key), ordered[0])
+
+
+def _prefixes(entry_filter: ByKey, source: DatabaseSource, meta: StateMetaInfo) -> Prefixes | None:
     """Return the prefixes of the entries that may be removed, ``None`` if there are none."""
-    prefix = source.context.prefix
+    prefix, timers = source.context.prefix, meta.kind == "timers"
+    if isinstance(entry_filter, ReplaceFilter):
+        # Whole keys, with the time of a timer.
+        keys = [(group, key) for group in entry_filter.groups for key in entry_filter.removed.get(meta.name, ())]
+        return key_prefixes(keys, prefix, timers=False) if keys else None
     places: Sequence[tuple[int, bytes]] | None = entry_filter.places if isinstance(entry_filter, KeyFilter) else None
     if places is None:
         groups = range(source.context.max_parallelism)
@@ -198,28 +223,41 @@ def has_databases(operator: OperatorInventory) -> bool:
 def database_streams(
     operator: OperatorInventory, entry_filter: EntryFilter, inline_bytes: int
 ) -> DatabaseStreams | None:
-    """Plan to remove keys from an operator's databases.
+    """Plan to remove keys from an operator's databases, or to replace entries in them.
 
-    Returns ``None`` if the filter does not remove keys by their bytes, if other keyed state exists, or if only RocksDB itself can read the
-    files.
+    Returns ``None`` if the filter does not remove entries by the bytes of their keys, if other keyed state exists, if only RocksDB itself can
+    read the files, or if no file has entries of a state that gets one.
 
     Raises
     ------
     FormatError
         A damaged file.
     """
-    if not isinstance(entry_filter, KeyFilter | PredicateFilter) or entry_filter.keep:
+    if isinstance(entry_filter, ReplaceFilter):
+        # Old versions of new keys, and their deletions, would hide them.
+        entry_filter = entry_filter.with_old_versions()
+    elif not isinstance(entry_filter, KeyFilter | PredicateFilter) or entry_filter.keep:
         return None
     stored = {}
+    unplaced = set(entry_filter.added)
     for state in operator.keyed.managed:
         if not isinstance(state, StoredDatabase) or state.place.subtask in stored:
             return None
         source = state.source(operator.keyed.context)
+        if isinstance(entry_filter, ReplaceFilter) and not entry_filter.groups & set(source.key_groups):
+            continue
         with error_context(source):
             if not _can_be_changed(source):
                 return None
+            tables = open_database(source.files).tables
+            own = [entry for entry in entry_filter.added if entry.key_group in source.key_groups]
+            if tables is None or not all(tables.families.get(family_name(entry.state)) for entry in own):
+                return None
+        unplaced.difference_update(own)
         stored[state.place.subtask] = StoredFiles(handle=state.handle, source=source)
-    return DatabaseStreams(filter=entry_filter, stored=stored, inline_bytes=inline_bytes) if stored else None
+    if not stored or unplaced:
+        return None
+    return DatabaseStreams(filter=entry_filter, stored=stored, inline_bytes=inline_bytes)
 
 
 def _can_be_changed(source: DatabaseSource) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final, Protocol
 
@@ -175,6 +175,13 @@ class ReplaceFilter(MaskFilter):
     removed: Mapping[str, frozenset[bytes]]
     added: tuple[AddedEntry, ...]
     groups: frozenset[int]
+
+    def with_old_versions(self) -> ReplaceFilter:
+        """Return the filter that also removes what has the keys of added entries, such as their deletions in table files."""
+        removed = dict(self.removed)
+        for entry in self.added:
+            removed[entry.state] = removed.get(entry.state, frozenset()) | {entry.key}
+        return replace(self, removed=removed)
 
     def may_change(self, key_group: int) -> bool:
         return key_group in self.groups

@@ -21,7 +21,7 @@ from statetool.formats.heap.group_writer import HeapGroupWriter
 from statetool.formats.keyed.entries import EntryBatch
 from statetool.formats.keyed.header import KeyedHeader, write_keyed_header
 from statetool.formats.metadata.handles import IncrementalHandle, KeyGroupsHandle
-from statetool.formats.rocksdb.database_writer import TABLE_BYTES, DatabaseWriter
+from statetool.formats.rocksdb.database_writer import DatabaseWriter
 from statetool.formats.rocksdb.slices import Slice
 from statetool.formats.rocksdb.table_settings import TableSettings, settings_of
 from statetool.formats.timers.raw_output import RawTimerWriter
@@ -36,8 +36,6 @@ from statetool.snapshot.operator import OperatorInventory
 DATABASE_TAG: Final = 11
 #: Handle tag of raw keyed state and of the layout of the heap backend since Flink 1.15.
 KEY_GROUPS_TAG: Final = 12
-#: From this size on, a table file ends at the next key-group boundary.
-_CUT_BYTES: Final = TABLE_BYTES * 3 // 4
 #: Bytes of a file in memory. A database has an unfinished file for each state.
 _BUFFER_BYTES: Final = 1 << 20
 #: RocksDB's defaults, with the merge operator for list state.
@@ -195,16 +193,18 @@ class _GroupsToDatabase:
     ) -> None:
         self._database, self._families, self._timers, self._prefix = database, families, timers, prefix
         self._database_states = np.array(list(families), dtype=np.int64)
+        # From this size on, a table file ends at the next key-group boundary.
+        self._cut_bytes = database.table_bytes * 3 // 4
 
     def add_groups(self, run: PackedRun) -> None:
         batch = run.entries(self._prefix)
         self._add(batch, np.arange(len(batch)))
-        self._database.end_tables(_CUT_BYTES)
+        self._database.end_tables(self._cut_bytes)
 
     def add_pieces(self, number: int, pieces: Iterable[Piece], prefix: int) -> None:
         for _, batch, order in pieces:
             self._add(batch, order)
-        self._database.end_tables(_CUT_BYTES)
+        self._database.end_tables(self._cut_bytes)
 
     def _add(self, batch: EntryBatch, order: Int64s) -> None:
         """Append entries in order, by state."""

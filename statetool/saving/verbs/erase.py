@@ -14,6 +14,7 @@ from typing import Any, Literal
 from statetool.errors import EncodeError, FormatError, OptionError, StatetoolError, UnsupportedError, nearest, several
 from statetool.io.threads import Map
 from statetool.saving.composition import OperatorChange
+from statetool.saving.forms import DEFAULT_FORMAT, SnapshotForm
 from statetool.saving.streams.condition_rules import names_in
 from statetool.saving.streams.databases import has_databases
 from statetool.saving.streams.filters import EntryFilter, KeyFilter
@@ -160,6 +161,7 @@ def plan_erase(
     *,
     root: str | None = None,
     allowed: Allowed,
+    target: SnapshotForm = DEFAULT_FORMAT,
 ) -> ErasePlan:
     """Plan which entries to remove. Reads the key groups that can hold the keys, or all for a condition.
 
@@ -173,6 +175,8 @@ def plan_erase(
         Directory in which to look for other snapshots.
     allowed
         Findings that are not errors.
+    target
+        The form of the copy.
 
     Raises
     ------
@@ -209,7 +213,7 @@ def plan_erase(
     if not operators:
         _refuse_several_types(choice, found)
     check_found(choice, {operator.label: search for operator, search in found}, allowed)
-    changes = {operator.state.operator_id: _change(operator, search, choice) for operator, search in found}
+    changes = {operator.state.operator_id: _change(operator, search, choice, target) for operator, search in found}
     filters = {operator.state.operator_id: search.filter for operator, search in found}
     return ErasePlan(
         verb="keep" if choice.keep else "erase",
@@ -218,7 +222,9 @@ def plan_erase(
         erased=tuple(row for operator, search in found for row in _rows(operator, search.removed)),
         operators=tuple(
             _searched(
-                operator, search, changes[operator.state.operator_id][0] if (operator, search) in found else "unchanged"
+                operator,
+                search,
+                changes[operator.state.operator_id][0] if (operator, search) in found else _unchanged(target),
             )
             for operator, search in searched
         ),
@@ -229,15 +235,15 @@ def plan_erase(
 
 
 def _change(
-    operator: OperatorInventory, search: OperatorSearch, choice: KeyChoice
+    operator: OperatorInventory, search: OperatorSearch, choice: KeyChoice, target: SnapshotForm
 ) -> tuple[Form, OperatorChange | None]:
     """Return how an operator is written, and its change if it has one."""
     # Table files may have versions of the keys that the job has deleted or replaced.
     old_versions = isinstance(search.filter, KeyFilter) and has_databases(operator) and not choice.keep
     if not search.removed.entries and not old_versions:
-        return "unchanged", None
+        return _unchanged(target), None
     narrowed = search.filter if old_versions else _narrow(search.filter, search.removed)
-    form = form_of(operator, narrowed)
+    form = form_of(operator, narrowed, target)
     return form, OperatorChange(filter=narrowed)
 
 
@@ -294,9 +300,16 @@ def prove(inventory: Inventory, plan: ErasePlan, in_tasks: Map) -> Proof:
     return Proof(operators=len(plan.filters), entries=entries, entries_of_keys=0)
 
 
-def form_of(operator: OperatorInventory, entry_filter: EntryFilter) -> Form:
-    """Return how the keyed state of an operator is written."""
-    if operator.keyed.raw_timer_states:
+def _unchanged(target: SnapshotForm) -> Form:
+    """Return how keyed state without changes is written: a native form is that of all operators."""
+    return "unchanged" if target in ("same", "canonical") else "rewritten"
+
+
+def form_of(operator: OperatorInventory, entry_filter: EntryFilter, target: SnapshotForm) -> Form:
+    """Return how the changed keyed state of an operator is written into a copy in a form."""
+    if target not in ("same", "canonical") or operator.keyed.raw_timer_states:
+        return "rewritten"
+    if target == "canonical" and has_databases(operator):
         return "rewritten"
     return "rewritten" if streams_in_place(operator, entry_filter, 0) is None else "in place"
 

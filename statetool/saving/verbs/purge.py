@@ -9,6 +9,7 @@ from statetool.columns.values import StateLayout
 from statetool.errors import OptionError, UnknownNameError, UnsupportedError, suggest
 from statetool.io.threads import Map
 from statetool.saving.composition import OperatorChange
+from statetool.saving.forms import DEFAULT_FORMAT, SnapshotForm
 from statetool.saving.streams.expired import ExpiredFilter
 from statetool.saving.verbs.erase import Form, form_of
 from statetool.saving.verbs.tally import Count, tally_each
@@ -72,7 +73,14 @@ class PurgePlan:
         return sum(row.left_timers for row in self.states)
 
 
-def plan_purge(inventory: Inventory, request: PurgeRequest, operators: Sequence[str], in_tasks: Map) -> PurgePlan:
+def plan_purge(
+    inventory: Inventory,
+    request: PurgeRequest,
+    operators: Sequence[str],
+    in_tasks: Map,
+    *,
+    target: SnapshotForm = DEFAULT_FORMAT,
+) -> PurgePlan:
     """Plan the entries to remove. Reads the keyed state of operators that have such states or timers.
 
     Parameters
@@ -81,6 +89,8 @@ def plan_purge(inventory: Inventory, request: PurgeRequest, operators: Sequence[
         Uids or operator ids. By default all.
     in_tasks
         Calls a function for each item of a list, in threads or tasks.
+    target
+        The form of the copy.
 
     Raises
     ------
@@ -99,14 +109,14 @@ def plan_purge(inventory: Inventory, request: PurgeRequest, operators: Sequence[
     rows: list[PurgedRow] = []
     changes: dict[str, OperatorChange] = {}
     for operator in chosen:
-        changed, purged = _plan_operator(operator, request, in_tasks)
+        changed, purged = _plan_operator(operator, request, in_tasks, target)
         changes |= changed
         rows += purged
     return PurgePlan(states=tuple(rows), changes=changes)
 
 
 def _plan_operator(
-    operator: OperatorInventory, request: PurgeRequest, in_tasks: Map
+    operator: OperatorInventory, request: PurgeRequest, in_tasks: Map, target: SnapshotForm
 ) -> tuple[dict[str, OperatorChange], list[PurgedRow]]:
     entry_filter, windows = request.filter, replace(request.filter, of_windows=True)
     metas = [meta for _, meta in operator.listed_keyed.values()]
@@ -124,7 +134,7 @@ def _plan_operator(
     if total.groups:
         narrowed = entry_filter.within(total.groups)
         changes[operator.state.operator_id] = OperatorChange(filter=narrowed)
-        form = form_of(operator, narrowed)
+        form = form_of(operator, narrowed, target)
     rows = []
     nothing = Count(0, 0)
     for meta in (*concerned, *of_windows):

@@ -16,6 +16,7 @@ from statetool.errors import OptionError, UnsupportedError
 from statetool.formats.key_groups import MAX_PARALLELISM_LIMIT
 from statetool.io.threads import Map
 from statetool.saving.composition import OperatorChange
+from statetool.saving.forms import DEFAULT_FORMAT, SnapshotForm
 from statetool.saving.streams.filters import (
     EntryFilter,
     KeyGroupFilter,
@@ -145,7 +146,13 @@ class SamplePlan:
 
 
 def plan_sample(
-    inventory: Inventory, size: SampleSize, operators: Sequence[str], in_tasks: Map, *, seed: int = 0
+    inventory: Inventory,
+    size: SampleSize,
+    operators: Sequence[str],
+    in_tasks: Map,
+    *,
+    seed: int = 0,
+    target: SnapshotForm = DEFAULT_FORMAT,
 ) -> SamplePlan:
     """Plan which keys stay. For a number of keys, all keys are read to find those with the smallest hashes.
 
@@ -155,6 +162,8 @@ def plan_sample(
         Uids or operator ids. By default all operators with keyed state.
     seed
         Selects one of many samples. Operators with keys of the same type share their keys.
+    target
+        The form of the copy.
 
     Raises
     ------
@@ -179,7 +188,7 @@ def plan_sample(
                 operator=operator.label,
                 operator_id=operator.state.operator_id,
                 key_type=operator.keyed.needed_key().type_name,
-                form=form_of(operator, entry_filter),
+                form=form_of(operator, entry_filter, target),
                 keys=None,
                 entries=None,
                 old_bytes=_stored_bytes(operator),

@@ -65,6 +65,8 @@ class Erase(CopyVerb):
     report: str | None = parameter(
         help="Write a JSON report for an auditor. It contains no keys.", kind="file", default=None, flag="--report FILE"
     )
+    format: Literal["same", "canonical", "native"] = format_parameter()
+    backend: Literal["rocksdb", "forst", "heap"] | None = field(default=None, metadata=BACKEND)
     on_plan: Callable[[ErasePlan], object] | None = field(default=None, metadata=ON_PLAN)
 
 
@@ -77,8 +79,6 @@ class Keep(Erase):
         "Leave operators without any key.",
         default=False,
     )
-    format: Literal["same", "canonical", "native"] = format_parameter()
-    backend: Literal["rocksdb", "forst", "heap"] | None = field(default=None, metadata=BACKEND)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,7 @@ from statetool.api.write.verbs.base import (
     SRC,
     CopyVerb,
     Verb,
+    format_parameter,
     parameter,
     positional,
     release_parameter,
@@ -74,8 +75,7 @@ class MigrationChoices(Verb):
     flink_version: str | None = release_parameter(
         "Flink release that will read it. Defaults to the metadata version of the new job.", "JOB"
     )
-    # Not DEFAULT_FORMAT: only canonical results tell ``catch-up`` what they were made from.
-    format: Literal["same", "canonical", "native"] = field(default="canonical", metadata=FORMAT)
+    format: Literal["same", "canonical", "native"] = format_parameter()
     backend: Literal["rocksdb", "forst", "heap"] | None = field(default=None, metadata=BACKEND)
     on_plan: Callable[[MigrationPlan], object] | None = field(default=None, metadata=ON_PLAN)
     on_staged: Callable[[], object] | None = parameter(
@@ -108,6 +108,8 @@ class CatchUp(MigrationChoices):
     before: str | Savepoint = positional("A savepoint of the job: its path, or an open one.", argument="A")
     after: str | Savepoint = positional("A newer savepoint of the same job.", argument="B")
     dst: str = field(metadata=DST)
+    # Not DEFAULT_FORMAT: only canonical results tell ``catch-up`` what they were made from.
+    format: Literal["same", "canonical", "native"] = field(default="canonical", metadata=FORMAT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,6 +145,5 @@ class Upgrade(CopyVerb):
     renames: Mapping[str, str] | None = field(default=None, metadata=_RENAMES)
     fills: Mapping[str, Any] | None = field(default=None, metadata=_FILLS)
     last_access_ms: int | None = field(default=None, metadata=_LAST_ACCESS)
-    # Not DEFAULT_FORMAT: the layout of the heap backend does not store the ends of values whose classes the new job describes otherwise.
-    format: Literal["same", "canonical", "native"] = field(default="canonical", metadata=FORMAT)
+    format: Literal["same", "canonical", "native"] = format_parameter()
     on_plan: Callable[[MigrationPlan], object] | None = field(default=None, metadata=ON_PLAN)

@@ -113,6 +113,8 @@ class Drop(CopyVerb):
     states: Mapping[str, Iterable[str]] | None = parameter(
         "States to drop from other operators: ``{uid: [state, ...]}``.", default=None
     )
+    format: Literal["same", "canonical", "native"] = format_parameter()
+    backend: Literal["rocksdb", "forst", "heap"] | None = field(default=None, metadata=BACKEND)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,6 +130,8 @@ class RenameStates(CopyVerb):
     names: Mapping[str, str] = positional("New names by old names. All apply at once, so states can swap their names.")
     state: Iterable[str] = parameter(help="State to rename.", names="state", required=True, default=())
     to: Iterable[str] = parameter(help="New name of the state.", required=True, default=(), flag="--to NAME")
+    format: Literal["same", "canonical", "native"] = format_parameter()
+    backend: Literal["rocksdb", "forst", "heap"] | None = field(default=None, metadata=BACKEND)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
