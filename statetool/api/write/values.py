@@ -143,6 +143,9 @@ def purge(
     now_ms: int | None = None,
     event_timers_before_ms: int | None = None,
     processing_timers_before_ms: int | None = None,
+    windows_before_ms: int | None = None,
+    windows_without_timer: bool = False,
+    window_size_ms: int | None = None,
     empty: bool = False,
     operators: Iterable[str] = (),
     format: Literal["same", "canonical", "native"] = "same",
@@ -174,6 +177,15 @@ def purge(
         never fire, or their state may never be removed; ``left_timers`` of the result counts them.
     processing_timers_before_ms
         The same for processing-time timers.
+    windows_before_ms
+        Remove windows that end before this time (epoch milliseconds) and have no timer at or after it: contents, trigger states, timers and
+        entries of merged windows. They never fire, and later records of these windows start new ones. Windows without end stay.
+    windows_without_timer
+        Remove windows of which no timer is left: they never fire by time, and Flink never removes them. Windows of the operator that have a
+        timer, and windows without end, stay. Do not use it if the job allows lateness without limit: such windows need no timer.
+    window_size_ms
+        Size of the windows of SQL's window aggregates, the greatest if operators differ. A snapshot does not store it.
+        ``windows_before_ms`` needs it there, because a slice may be part of several windows.
     empty
         Remove lists without elements, and maps without entries.
     operators
@@ -212,6 +224,7 @@ def purge(
     UnsupportedError
         Values of a state cannot be decoded.
     """
+    from statetool.saving.streams.windows import ObsoleteWindows
     from statetool.saving.verbs.purge import PurgeRequest, plan_purge
 
     options = KeyedWriteOptions.of(locals())
@@ -224,6 +237,11 @@ def purge(
             if limit is not None
         },
         empty=empty,
+        windows=ObsoleteWindows(
+            before_ms=None if windows_before_ms is None else whole_number("windows_before_ms", windows_before_ms),
+            without_timer=windows_without_timer,
+            size_ms=None if window_size_ms is None else whole_number("window_size_ms", window_size_ms, least=1),
+        ),
     )
     inventory = options.open(src, dst)
     plan = plan_purge(inventory, request, list(operators), options.execution.map)

@@ -18,6 +18,7 @@ from statetool.errors import OptionError, several
 from statetool.operations.advice.configuration import parse_duration
 from statetool.saving.verbs.value_paths import parse_value, split_assignment
 from statetool.tables.keys.text import parse_one_key
+from statetool.types.operators import display_name
 
 _NUMBER: Final = re.compile(r"-?[0-9]+")
 _WINDOW: Final = re.compile(rf"{_NUMBER.pattern},{_NUMBER.pattern}")
@@ -83,17 +84,18 @@ def set_values(options: CommonOptions, given: verbs.SetValues) -> None:
 
 
 @click.command(cls=Command)
-@verb_options(verbs.Purge, ttl_ms=_ttl_ms)
+@verb_options(verbs.Purge, ttl_ms=_ttl_ms, window_size_ms=lambda text: round(parse_duration(text)))
 @common_options("name_uid", *WRITE, "on_spark")
 def purge(options: CommonOptions, given: verbs.Purge) -> None:
-    """Remove expired values and overdue timers.
+    """Remove expired values, overdue timers and obsolete windows.
 
-    A snapshot does not store times to live, so pass those of the job. Removed timers never fire, so those of windows stay. Everything else
-    keeps its bytes.
+    A snapshot does not store times to live, so pass those of the job. Removed timers never fire, so those of windows stay unless the windows
+    are removed. Everything else keeps its bytes.
 
     Examples:
       statetool purge savepoint-1a2b smaller --ttl sessions=7d --dry-run
       statetool purge savepoint-1a2b smaller --event-timers-before 1700000000000
+      statetool purge savepoint-1a2b smaller --windows-without-timer --dry-run
     """
     plan = run_verb(given, options, reading=given.operators)
     options.output.rows(plan.states)
@@ -108,6 +110,9 @@ def purge(options: CommonOptions, given: verbs.Purge) -> None:
 
         echo_err(
             f"{several(plan.left_timers, 'timer')} of windows left: without its timer, a window {NEEDED_TIMERS} "
-            "(to remove windows with their timers, remove their keys: statetool erase)"
+            "(to remove windows with their timers, pass --windows-before)"
         )
+    for row in plan.windows:
+        removed = f"left: {row.left}" if row.left else f"{several(row.removed_windows, 'window')} removed"
+        echo_err(f"windows of {display_name(row.operator)}: {removed}")
     report_target(given.dst, options, is_changed=entries > 0 or size > 0)

@@ -118,7 +118,7 @@ class SetValues(CopyVerb):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Purge(CopyVerb):
-    """Write a copy without expired values and overdue timers."""
+    """Write a copy without expired values, overdue timers and obsolete windows."""
 
     without: ClassVar[frozenset[str]] = frozenset({"progress"})
     answer: ClassVar[str] = "statetool.saving.verbs.purge:PurgedRow"
@@ -148,6 +148,27 @@ class Purge(CopyVerb):
         "The same for processing-time timers.",
         "Remove processing-time timers before this time (epoch ms).",
         flag="--processing-timers-before MS",
+        default=None,
+    )
+    windows_before_ms: int | None = parameter(
+        "Remove windows that end before this time (epoch milliseconds) and have no timer at or after it: contents, trigger states, timers and"
+        " entries of merged windows. They never fire, and later records of these windows start new ones. Windows without end stay.",
+        "Remove windows that end, and whose timers are, before this time (epoch ms).",
+        flag="--windows-before MS",
+        default=None,
+    )
+    windows_without_timer: bool = parameter(
+        "Remove windows of which no timer is left: they never fire by time, and Flink never removes them. Windows of the operator that have"
+        " a timer, and windows without end, stay. Do not use it if the job allows lateness without limit: such windows need no timer.",
+        "Remove windows that no timer fires or cleans up.",
+        default=False,
+    )
+    window_size_ms: int | None = parameter(
+        "Size of the windows of SQL's window aggregates, the greatest if operators differ. A snapshot does not store it. ``windows_before_ms``"
+        " needs it there, because a slice may be part of several windows.",
+        "Size of windows in SQL's window aggregates: 15 min.",
+        flag="--window-size TIME",
+        kind="text",
         default=None,
     )
     empty: bool = parameter(
