@@ -7,13 +7,14 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from statetool.api.savepoint import Savepoint
-from statetool.api.write.options import KeyedWriteOptions
+from statetool.api.write.options import KeyedWriteOptions, WriteOptions
 from statetool.types.options import whole_number
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from statetool.saving.verbs.purge import PurgePlan
+    from statetool.saving.verbs.set_elements import ElementsPlan
     from statetool.saving.verbs.set_values import SetPlan, TimerEdit
     from statetool.tables.keys.text import Key
 
@@ -116,6 +117,104 @@ def set_values(
     timers = [_timer(*timer, adds=True) for timer in add_timers] + [_timer(*t, adds=False) for t in remove_timers]
     plan = plan_set(operator, key, edits, timers, now_ms=_now(now_ms), new_key=new_key, namespace=namespace)
     options.write(inventory, dst, changes={operator.label: OperatorChange(filter=plan.filter)})
+    return plan
+
+
+def set_elements(
+    src: str | Savepoint,
+    dst: str,
+    uid: str,
+    state: str,
+    *,
+    where: str | None = None,
+    change: Mapping[str, Any] | None = None,
+    remove: bool = False,
+    add: Iterable[Any] = (),
+    subtask: int | str | None = None,
+    remove_copies: bool = False,
+    dry_run: bool = False,
+    take_over: bool = False,
+    checkpoint_id: int | None = None,
+    uids: Iterable[str] = (),
+    rebase: Mapping[str, str] | None = None,
+) -> ElementsPlan:
+    """Write a copy of a snapshot in which elements of an operator state are changed, removed or added. Everything else keeps its bytes.
+
+    Elements stay in their subtask, so that a job gets the others as before. All copies of a broadcast state change.
+
+    Parameters
+    ----------
+    src
+        The snapshot: its path, or one that :func:`statetool.load` opened, for example with declared types.
+    dst
+        A new directory for the savepoint: a local path or any URI that fsspec can write to.
+    uid
+        The operator.
+    state
+        The list, union list or broadcast state.
+    where
+        A SQL condition on the elements to change or to remove, which DuckDB evaluates (extra ``sql``): the column ``value``, ``key`` of a
+        broadcast state, and ``subtask`` of lists.
+    change
+        New values of these elements by path: ``{"value.offset": 5}``. Values are JSON values, as for :func:`set_values`.
+    remove
+        Remove these elements.
+    add
+        Elements to add, as JSON values. Those of a broadcast state are objects with ``key`` and ``value``.
+    subtask
+        The subtask that gets added elements, or ``"all"``. By default, the one with the fewest. It is needed for a union list if each
+        subtask has the same elements.
+    remove_copies
+        Remove elements of a union list that equal an earlier one. They may be meant: a dry run lists them.
+    dry_run
+        Only plan, without writing.
+    take_over
+        Take over the target from a write that may still be running: the one that publishes first succeeds, the other fails. By default,
+        statetool takes over only if that write's process on this machine ended, or if it began 24 hours ago on another machine.
+    checkpoint_id
+        Checkpoint id of the new snapshot. Defaults to that of the snapshot that is copied, or to the highest one if state comes from
+        several.
+    uids
+        Uids of operators whose uid the snapshot does not store, if it is given as a path.
+    rebase
+        ``{old prefix: new prefix}`` for absolute paths of files that were moved, if the snapshot is given as a path.
+
+    Returns
+    -------
+    ElementsPlan
+        Each change with the element before and after it.
+
+    Raises
+    ------
+    TargetExistsError
+        ``dst`` exists, or another write to it may still be running.
+    UnknownNameError, OptionError
+        The state does not exist, or the condition, a path or a value does not fit it.
+    MissingKeyError
+        No element fulfills the condition, or no element has a copy.
+    EncodeError
+        A value does not fit its type.
+    UnsupportedError
+        Elements cannot be decoded, their other parts would not keep their bytes, or copies of a broadcast state differ.
+    MissingDependencyError
+        A condition was given, and DuckDB is not installed.
+    """
+    from statetool.saving.composition import OperatorChange
+    from statetool.saving.verbs.set_elements import ElementEdits, plan_set_elements
+
+    options = WriteOptions.of(locals())
+    edits = ElementEdits(
+        where=where,
+        change=change or {},
+        remove=remove,
+        add=list(add),
+        subtask="all" if subtask == "all" else None if subtask is None else whole_number("subtask", subtask, least=0),
+        remove_copies=remove_copies,
+    )
+    inventory = options.open(src, dst)
+    operator = inventory.operator(uid)
+    plan = plan_set_elements(operator, state, edits)
+    options.write(inventory, dst, changes={operator.label: OperatorChange(elements=plan.elements)})
     return plan
 
 

@@ -70,7 +70,7 @@ def set_values(options: CommonOptions, given: verbs.SetValues) -> None:
     """Set values and timers of one key.
 
     A path is a state, followed by fields (.balance), list indexes ([0], or [+] to append) and map keys (["EUR"]). A value is JSON; a bare word is
-    a string. Everything else keeps its bytes. Needs no Spark.
+    a string. Everything else keeps its bytes. Needs no Spark. For list, union and broadcast states, which have no key, see set-elements.
 
     Examples:
       statetool set sp new --uid orders --key a --set account.balance=1
@@ -81,6 +81,34 @@ def set_values(options: CommonOptions, given: verbs.SetValues) -> None:
     plan = run_verb(given, options, reading=[given.uid])
     options.output.rows(plan.changes)
     report_target(given.dst, options, is_changed=any(c.before != c.after for c in plan.changes))
+
+
+def _subtask(text: str) -> int | str:
+    return int(text) if text.isdecimal() else text
+
+
+@click.command("set-elements", cls=Command)
+@verb_options(
+    verbs.SetElements,
+    change=_assignments,
+    add=lambda texts: [parse_value(text) for text in texts],
+    subtask=_subtask,
+)
+@common_options("name_uid", *WRITE)
+def set_elements(options: CommonOptions, given: verbs.SetElements) -> None:
+    """Change, remove or add elements of an operator state.
+
+    The state is a list, a union list or a broadcast state. A condition chooses elements by value, key (broadcast) and subtask (lists). Elements
+    stay in their subtask, and all copies of a broadcast state change. Everything else keeps its bytes.
+
+    Examples:
+      statetool set-elements sp new --uid sink --state open --where "value = 'a'" --remove
+      statetool set-elements sp new --uid rules --state rules --add '{"key": "b", "value": 2}'
+      statetool set-elements sp new --uid source --state offsets --remove-copies --dry-run
+    """
+    plan = run_verb(given, options, reading=[given.uid])
+    options.output.rows(plan.changes)
+    report_target(given.dst, options, is_changed=bool(plan.changes))
 
 
 @click.command(cls=Command)

@@ -203,10 +203,11 @@ class ObsoleteWindows:
     def keeps(self, header: KeyedHeader, layout: WindowLayout, windows: Windows, timers: Timers) -> Bools:
         """Return a mask of the windows that stay."""
         stays = np.ones(len(windows), dtype=np.bool_)
-        if self.before_ms is not None and not (layout.shares_slices and self.size_ms is None):
-            last = windows.end + (self.size_ms or 0) if layout.shares_slices else windows.end
+        if self.before_ms is not None and layout.shares_slices:
+            stays &= timers.late.contain(windows) | (self.size_ms is None)
+        elif self.before_ms is not None:
             # The greatest timestamp in a window is its end minus 1.
-            stays &= (last > self.before_ms) | (last < windows.end) | timers.late.contain(windows)
+            stays &= (windows.end > self.before_ms) | timers.late.contain(windows)
         if self.without_timer:
             stays &= timers.all.contain(windows)
         return stays
@@ -255,6 +256,43 @@ def condition_columns(key: Serializer, layout: WindowLayout) -> pa.Schema:
         else ("window", StructType.of(start=Scalar("int64"), end=Scalar("int64")))
     )
     return pa.schema([*table_column(key.logical, OPTIONS).fields("key"), *table_column(kind, OPTIONS).fields(name)])
+
+
+class _Slices:
+    """Slices of the keys of a key group, and the windows of which they have timers."""
+
+    def __init__(self, rule: ObsoleteWindows) -> None:
+        self._rule = rule
+        self._parts: list[tuple[npt.NDArray[np.uint64], Int64s, Bools]] = []
+
+    def add(self, hashes: npt.NDArray[np.uint64], end: Int64s, is_late: Bools) -> None:
+        """Add slices by their ends."""
+        if self._rule.size_ms is not None:
+            self._parts.append((hashes, end, is_late))
+
+    def late(self, before_ms: int, size_ms: int) -> tuple[npt.NDArray[np.uint64], Int64s, Int64s]:
+        """Return runs of slices that stay: hash of the key, first and last end.
+
+        Slices less than a window apart may be parts of one window, so they stay or go together. They go if no window of them ends after a
+        time or has a timer after it.
+        """
+        if not self._parts:
+            nothing = np.empty(0, dtype=np.int64)
+            return nothing.view(np.uint64), nothing, nothing
+        hashes, end, is_late = (np.concatenate(parts) for parts in zip(*self._parts, strict=True))
+        order = np.lexsort((end, hashes))
+        hashes, end, is_late = hashes[order], end[order], is_late[order]
+        begins = np.concatenate(
+            [np.ones(min(len(end), 1), dtype=np.bool_), (hashes[1:] != hashes[:-1]) | (np.diff(end) >= size_ms)]
+        )
+        first = np.flatnonzero(begins)
+        last = np.append(first[1:], len(end)) - 1
+        stays = (
+            (end[last] + size_ms > before_ms) | (np.add.reduceat(is_late.astype(np.int64), first) > 0)
+            if len(first)
+            else first > 0
+        )
+        return hashes[first[stays]], end[first[stays]], end[last[stays]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -421,13 +459,7 @@ class WindowFilter:
         """Read the timers and merged windows of a key group."""
         facts = _Facts(_no_timers(), WindowSet(), WindowSet())
         if isinstance(self.rule, ObsoleteWindows):
-            for header, meta, part in self._entries(key_group, self.layout.timers):
-                windows = self._own_windows(header, meta, part)
-                hashes, start = windows.hashes, self.rule.timer_start(self.layout, windows.start)
-                facts.timers.all.add(hashes, start, windows.end)
-                if self.rule.before_ms is not None:
-                    late = decode_times(part.data, part.key) >= self.rule.before_ms
-                    facts.timers.late.add(hashes[late], start[late], windows.end[late])
+            self._add_timers(key_group, self.rule, facts.timers)
         if self.layout.merged is not None:
             for header, meta, part in self._entries(key_group, (self.layout.merged,)):
                 windows, holders = self._merged(header, meta, part)
@@ -435,6 +467,24 @@ class WindowFilter:
                 for found, own in ((facts.holders, holders.take(kept)), (facts.released, holders.take(~kept))):
                     found.add(own.hashes, own.start, own.end)
         return facts
+
+    def _add_timers(self, key_group: int, rule: ObsoleteWindows, timers: Timers) -> None:
+        before, slices = rule.before_ms, _Slices(rule)
+        for header, meta, part in self._entries(key_group, self.layout.timers):
+            windows = self._own_windows(header, meta, part)
+            hashes, start = windows.hashes, rule.timer_start(self.layout, windows.start)
+            timers.all.add(hashes, start, windows.end)
+            if before is not None:
+                late = decode_times(part.data, part.key) >= before
+                if not self.layout.shares_slices:
+                    timers.late.add(hashes[late], start[late], windows.end[late])
+                slices.add(hashes, windows.end, late)
+        if before is None or not self.layout.shares_slices or rule.size_ms is None:
+            return
+        for header, meta, part in self._entries(key_group, self.layout.states):
+            windows = self._own_windows(header, meta, part)
+            slices.add(windows.hashes, windows.end, np.zeros(len(windows), dtype=np.bool_))
+        timers.late.add(*slices.late(before, rule.size_ms))
 
     def _entries(
         self, key_group: int, names: tuple[str, ...]

@@ -117,6 +117,57 @@ class SetValues(CopyVerb):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SetElements(CopyVerb):
+    """Write a copy in which elements of an operator state are changed, removed or added."""
+
+    without: ClassVar[frozenset[str]] = frozenset({"spark", "progress"})
+    answer: ClassVar[str] = "statetool.saving.verbs.set_elements:ElementRow"
+
+    uid: str = operator_parameter("The operator.", "Operator to change, by uid, name or operator id.", positional=True)
+    state: str = positional(
+        "The list, union list or broadcast state.",
+        "List, union list or broadcast state to change.",
+        flag="--state STATE",
+        names="state",
+    )
+    where: str | None = parameter(
+        "A SQL condition on the elements to change or to remove, which DuckDB evaluates (extra ``sql``): the column ``value``, ``key`` of a"
+        " broadcast state, and ``subtask`` of lists.",
+        "Condition on value, key (broadcast) and subtask (lists).",
+        default=None,
+        flag="--where SQL",
+    )
+    change: Mapping[str, Any] | None = parameter(
+        'New values of these elements by path: ``{"value.offset": 5}``. Values are JSON values, as for :func:`set_values`.',
+        "New value of chosen elements, or of a part: value.offset=5.",
+        default=None,
+        flag="--set PATH=VALUE",
+        kind="texts",
+    )
+    remove: bool = parameter("Remove these elements.", "Remove the chosen elements.", default=False)
+    add: Iterable[Any] = parameter(
+        "Elements to add, as JSON values. Those of a broadcast state are objects with ``key`` and ``value``.",
+        "Element to add, as JSON.",
+        default=(),
+        flag="--add JSON",
+        kind="texts",
+    )
+    subtask: int | str | None = parameter(
+        'The subtask that gets added elements, or ``"all"``. By default, the one with the fewest. It is needed for a union list if each'
+        " subtask has the same elements.",
+        "Subtask that gets added elements, or all.  [default: the one with the fewest]",
+        default=None,
+        flag="--subtask N",
+        kind="text",
+    )
+    remove_copies: bool = parameter(
+        "Remove elements of a union list that equal an earlier one. They may be meant: a dry run lists them.",
+        "Remove elements of a union list that equal an earlier one.",
+        default=False,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Purge(CopyVerb):
     """Write a copy without expired values, overdue timers and obsolete windows."""
 
