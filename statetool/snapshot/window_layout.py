@@ -40,8 +40,8 @@ class WindowLayout:
         The states that are stored under one of the merged windows; empty if windows do not merge.
     sliced
         Whether namespaces are the ends of windows or slices, instead of start and end.
-    shares_slices
-        Whether a slice may be part of several windows, whose size is not stored.
+    shares_contents
+        Whether contents may be part of several windows: panes or slices.
     """
 
     states: tuple[str, ...]
@@ -49,7 +49,12 @@ class WindowLayout:
     merged: str | None
     contents: frozenset[str]
     sliced: bool
-    shares_slices: bool
+    shares_contents: bool
+
+    @property
+    def shares_slices(self) -> bool:
+        """Whether a slice may be part of several windows, whose size is not stored."""
+        return self.sliced and self.shares_contents
 
     def concerns(self, name: str) -> bool:
         """Return True if entries of a state or timer queue may belong to a window."""
@@ -92,7 +97,7 @@ def window_layout(keyed: Mapping[str, StateMetaInfo]) -> WindowLayout | str | No
         merged=merged,
         contents=contents if merged is not None else frozenset(),
         sliced=sliced,
-        shares_slices=sliced and _AGGREGATES in states,
+        shares_contents=merged is None and _AGGREGATES in states,
     )
 
 

@@ -121,6 +121,10 @@ def _window_filter(
     layout = window_layout(metas)
     if layout is None or isinstance(layout, str):
         raise OptionError(f"the condition names a window: {layout or 'the operator has no windows'}")
+    if layout.shares_contents:
+        raise OptionError(
+            "the condition names a window: window aggregates of SQL store parts of several windows at once"
+        )
     check_columns(condition_columns(key, layout), rule.where)
     return WindowFilter(layout=layout, rule=rule, sources=tuple(operator.keyed.sources(raw=True)))
 
