@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta, timezone
 from itertools import pairwise
 from pathlib import Path
@@ -82,13 +82,13 @@ def _removed_slices(function: str, key: str) -> set[datetime]:
     return {end for run in runs if run[-1] + _SIZE <= _LIMIT for end in run}
 
 
-def _expected(*, purged: bool) -> Fired:
-    """Return the sum of each window that fires."""
+def _expected(slice_stays: Callable[[str, str, datetime], bool]) -> Fired:
+    """Return the sum of each window that fires after the removal of others: aggregates of slices, and all others after the limit."""
     sums: dict[tuple[str, str, datetime], int] = defaultdict(int)
     for i, (key, minute) in enumerate(_RECORDS):
         for function in ("TUMBLE", "HOP", "CUMULATE"):
             ends = _windows_of(function, minute)
-            if not purged or ends[0] not in _removed_slices(function, key):
+            if slice_stays(function, key, ends[0]):
                 for end in ends:
                     sums[function, key, end] += 1 << i
             for end in ends if function != "CUMULATE" else ():
@@ -100,7 +100,7 @@ def _expected(*, purged: bool) -> Fired:
     return {
         (name, key, end.isoformat()): total
         for (name, key, end), total in sums.items()
-        if not purged or name in slices or end > _LIMIT
+        if name in slices or end > _LIMIT
     }
 
 
@@ -138,19 +138,18 @@ def test_windows_of_sql(flink: FlinkMachine, tmp_path: Path, backend: str) -> No
     )
     assert len(plan.windows) == len(_FUNCTIONS)
     assert all(row.removed_windows and not row.left for row in plan.windows)
-    kept = _expected(purged=True)
+    kept = _expected(lambda function, key, end: end not in _removed_slices(function, key))
     assert _run(flink, tmp_path / "new", backend, len(kept)) == kept
     without = tmp_path / "without-timers"
-    _remove_timers(source, str(without))
+    _remove_timers(source, str(without), flink.version)
     plan = statetool.purge(str(without), str(tmp_path / "live"), windows_without_timer=True)
     assert sum(row.removed_windows for row in plan.windows) > 4
-    of_live = {window: total for window, total in _expected(purged=False).items() if window[2] > _LIMIT.isoformat()}
-    live = {window: total for window, total in of_live.items() if window in kept}
+    live = _expected(lambda function, key, end: end > _LIMIT)
     for snapshot in (without, tmp_path / "live"):
         assert _run(flink, snapshot, backend, len(live)) == live
 
 
-def _remove_timers(source: str, target: str) -> None:
+def _remove_timers(source: str, target: str, version: str) -> None:
     """Write a copy in which windows before the limit have no timers, as if Flink had lost them."""
     inventory = Inventory(source)
     overdue = ExpiredFilter(ttl_ms={}, now_ms=0, timers_before_ms={"event": _ms(_LIMIT)}, empty=False, of_windows=True)
@@ -158,7 +157,7 @@ def _remove_timers(source: str, target: str) -> None:
         name: OperatorChange(filter=overdue) for name, operator in inventory.operators.items() if operator.listed_keyed
     }
     write_composition(
-        Composition(base=inventory, changes=changes), target, parse_release("2.3", default=3), LocalRunner()
+        Composition(base=inventory, changes=changes), target, parse_release(version, default=3), LocalRunner()
     )
 
 

@@ -18,7 +18,8 @@ LISTS, BROADCAST = "op-lists", "keyed-broadcast"
 
 
 def rows(path: str, uid: str, state: str) -> list[Any]:
-    return statetool.load(path)[uid].to_arrow(state, subtask=True).to_pylist()
+    found: list[Any] = statetool.load(path)[uid].to_arrow(state, subtask=True).to_pylist()
+    return found
 
 
 def edited(tmp_path: Path, uid: str, state: str, **edits: Any) -> tuple[list[Any], list[Any]]:

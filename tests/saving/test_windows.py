@@ -38,7 +38,8 @@ Row = dict[str, Any]
 
 
 def rows(path: str, uid: str, table: str = "windows") -> list[Row]:
-    return statetool.load(path)[uid].to_arrow(table).to_pylist()
+    found: list[Row] = statetool.load(path)[uid].to_arrow(table).to_pylist()
+    return found
 
 
 def as_texts(found: list[Row]) -> list[str]:
