@@ -46,7 +46,7 @@ COMMANDS: Final = {
         "move-state": ("statetool.cli.write.merge:move_state", "Move keyed states to another operator"),
         "set": ("statetool.cli.write.values:set_values", "Set values and timers of one key"),
         "set-elements": ("statetool.cli.write.values:set_elements", "Change elements of an operator state"),
-        "purge": ("statetool.cli.write.values:purge", "Remove expired values, overdue timers and obsolete windows"),
+        "purge": ("statetool.cli.write.values:purge", "Remove expired state and obsolete windows"),
         "erase": ("statetool.cli.write.erase:erase", "Remove all state of some keys"),
         "keep": ("statetool.cli.write.erase:keep", "Remove all state except that of some keys"),
         "sample": ("statetool.cli.write.erase:sample", "Write a small savepoint for tests"),

@@ -102,9 +102,9 @@ def set_elements(options: CommonOptions, given: verbs.SetElements) -> None:
     stay in their subtask, and all copies of a broadcast state change. Everything else keeps its bytes.
 
     Examples:
-      statetool set-elements sp new --uid sink --state open --where "value = 'a'" --remove
-      statetool set-elements sp new --uid rules --state rules --add '{"key": "b", "value": 2}'
-      statetool set-elements sp new --uid source --state offsets --remove-copies --dry-run
+      statetool set-elements sp new --uid a --state open --where value=5 --remove
+      statetool set-elements sp new --uid a --state m --add '{"key": 1, "value": 2}'
+      statetool set-elements sp new --uid a --state offsets --remove-copies
     """
     plan = run_verb(given, options, reading=[given.uid])
     options.output.rows(plan.changes)
