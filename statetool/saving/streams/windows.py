@@ -33,7 +33,7 @@ from statetool.saving.streams.filters import AddedEntry, Bools, hash_bytes, key_
 from statetool.saving.streams.predicates import OPTIONS, key_columns, matching_rows
 from statetool.serializers.core.base import Serializer
 from statetool.serializers.value_ends import find_ends
-from statetool.snapshot.window_layout import WindowLayout
+from statetool.tables.kinds.window_layout import WindowLayout
 from statetool.types import Scalar, StructType
 
 #: Windows of a run in memory, and evaluated key groups that a task remembers.

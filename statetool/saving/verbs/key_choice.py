@@ -18,10 +18,10 @@ from statetool.saving.verbs.tally import Tally, tally
 from statetool.serializers.core.base import Serializer
 from statetool.serializers.core.opaque import OpaqueSerializer
 from statetool.snapshot.operator import OperatorInventory
-from statetool.snapshot.window_layout import window_layout
 from statetool.tables.keys.equal_keys import KeyPlace
 from statetool.tables.keys.parser import KeyTypeError
 from statetool.tables.keys.text import Key, show_key
+from statetool.tables.kinds.window_layout import window_layout
 from statetool.tables.kinds.windows import WINDOW_COLUMNS
 from statetool.tables.scan import key_forms, place_keys
 from statetool.types.operators import display_name

@@ -20,7 +20,7 @@ from statetool.saving.verbs.tally import Count, tally_each
 from statetool.saving.verbs.transform import has_ttl
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.operator import OperatorInventory
-from statetool.snapshot.window_layout import window_layout
+from statetool.tables.kinds.window_layout import window_layout
 from statetool.types.operators import OperatorRecord
 
 _NO_WINDOWS: Final = ObsoleteWindows()
