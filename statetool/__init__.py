@@ -83,6 +83,7 @@ _NAMES: Final = {
     "statetool.api.write.upgrade": ("upgrade",),
     "statetool.api.write.values": (
         "purge",
+        "set_elements",
         "set_values",
     ),
     "statetool.api.write.writer": ("SavepointWriter",),

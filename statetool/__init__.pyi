@@ -24,7 +24,7 @@ from statetool.api.write.merge import graft, merge, move_state, split
 from statetool.api.write.migrate import catch_up, migrate, plan_migration, read_plan, write_plan
 from statetool.api.write.rewrite import change_uids, convert, copy, drop, rename_states, rescale
 from statetool.api.write.upgrade import upgrade
-from statetool.api.write.values import purge, set_values
+from statetool.api.write.values import purge, set_elements, set_values
 from statetool.api.write.writer import SavepointWriter
 from statetool.errors import StatetoolError
 from statetool.java.declaring import flink_types as flink
@@ -104,6 +104,7 @@ __all__ = [
     "restore_deleted",
     "sample",
     "set_credentials",
+    "set_elements",
     "set_values",
     "split",
     "to_kafka_source",

@@ -62,6 +62,7 @@ EXAMPLES: Final[Mapping[str, Mapping[str, str]]] = {
         "move-state": f"statetool move-state {_DEMO} moved --from baskets --to reminders --state clicks --dry-run",
         "convert": "statetool convert checkpoints/chk-43 converted --dry-run | head -n 6",
         "set": f"statetool set {_DEMO} fixed --uid orders --key Ada --set points=164 --dry-run",
+        "set-elements": f"statetool set-elements {_DEMO} fixed --uid invoicing --state unprinted --where \"value = 'B-13'\" --remove --dry-run",
         "purge": f"statetool purge {_DEMO} purged --ttl viewed=7d --now 1772474400000 --dry-run",
         "erase": f"statetool erase {_DEMO} erased --keys Ida --dry-run",
         "keep": f"statetool keep {_DEMO} kept --keys Ida --uid reminders --dry-run",

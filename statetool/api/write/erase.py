@@ -105,7 +105,8 @@ def erase(
     where
         Instead of keys, a SQL condition on the columns of ``keyed_state``, which DuckDB evaluates (extra ``sql``): ``key``, and the states
         without a namespace. States that a key does not have are null. A condition that is null is not fulfilled: :func:`erase` leaves the
-        key, and :func:`keep` removes it. Functions whose result changes, such as ``random()`` and ``now()``, are errors.
+        key, and :func:`keep` removes it. A condition that names ``window`` (a struct of ``start`` and ``end``) or ``window_end`` chooses
+        windows instead of keys; it may also name ``key``. Functions whose result changes, such as ``random()`` and ``now()``, are errors.
     operators
         Uids or operator ids. By default all operators with keyed state whose key type fits.
     root
@@ -196,7 +197,8 @@ def keep(
     where
         Instead of keys, a SQL condition on the columns of ``keyed_state``, which DuckDB evaluates (extra ``sql``): ``key``, and the states
         without a namespace. States that a key does not have are null. A condition that is null is not fulfilled: :func:`erase` leaves the
-        key, and :func:`keep` removes it. Functions whose result changes, such as ``random()`` and ``now()``, are errors.
+        key, and :func:`keep` removes it. A condition that names ``window`` (a struct of ``start`` and ``end``) or ``window_end`` chooses
+        windows instead of keys; it may also name ``key``. Functions whose result changes, such as ``random()`` and ``now()``, are errors.
     operators
         Uids or operator ids. By default all operators with keyed state whose key type fits.
     root

@@ -18,6 +18,7 @@ from statetool.errors import OptionError, several
 from statetool.operations.advice.configuration import parse_duration
 from statetool.saving.verbs.value_paths import parse_value, split_assignment
 from statetool.tables.keys.text import parse_one_key
+from statetool.types.operators import display_name
 
 _NUMBER: Final = re.compile(r"-?[0-9]+")
 _WINDOW: Final = re.compile(rf"{_NUMBER.pattern},{_NUMBER.pattern}")
@@ -69,7 +70,7 @@ def set_values(options: CommonOptions, given: verbs.SetValues) -> None:
     """Set values and timers of one key.
 
     A path is a state, followed by fields (.balance), list indexes ([0], or [+] to append) and map keys (["EUR"]). A value is JSON; a bare word is
-    a string. Everything else keeps its bytes. Needs no Spark.
+    a string. Everything else keeps its bytes. Needs no Spark. For list, union and broadcast states, which have no key, see set-elements.
 
     Examples:
       statetool set sp new --uid orders --key a --set account.balance=1
@@ -82,18 +83,47 @@ def set_values(options: CommonOptions, given: verbs.SetValues) -> None:
     report_target(given.dst, options, is_changed=any(c.before != c.after for c in plan.changes))
 
 
+def _subtask(text: str) -> int | str:
+    return int(text) if text.isdecimal() else text
+
+
+@click.command("set-elements", cls=Command)
+@verb_options(
+    verbs.SetElements,
+    change=_assignments,
+    add=lambda texts: [parse_value(text) for text in texts],
+    subtask=_subtask,
+)
+@common_options("name_uid", *WRITE)
+def set_elements(options: CommonOptions, given: verbs.SetElements) -> None:
+    """Change, remove or add elements of an operator state.
+
+    The state is a list, a union list or a broadcast state. A condition chooses elements by value, key (broadcast) and subtask (lists). Elements
+    stay in their subtask, and all copies of a broadcast state change. Everything else keeps its bytes.
+
+    Examples:
+      statetool set-elements sp new --uid a --state open --where value=5 --remove
+      statetool set-elements sp new --uid a --state m --add '{"key": 1, "value": 2}'
+      statetool set-elements sp new --uid a --state offsets --remove-copies
+    """
+    plan = run_verb(given, options, reading=[given.uid])
+    options.output.rows(plan.changes)
+    report_target(given.dst, options, is_changed=bool(plan.changes))
+
+
 @click.command(cls=Command)
-@verb_options(verbs.Purge, ttl_ms=_ttl_ms)
+@verb_options(verbs.Purge, ttl_ms=_ttl_ms, window_size_ms=lambda text: round(parse_duration(text)))
 @common_options("name_uid", *WRITE, "on_spark")
 def purge(options: CommonOptions, given: verbs.Purge) -> None:
-    """Remove expired values and overdue timers.
+    """Remove expired values, overdue timers and obsolete windows.
 
-    A snapshot does not store times to live, so pass those of the job. Removed timers never fire, so those of windows stay. Everything else
-    keeps its bytes.
+    A snapshot does not store times to live, so pass those of the job. Removed timers never fire, so those of windows stay unless the windows
+    are removed. Everything else keeps its bytes.
 
     Examples:
       statetool purge savepoint-1a2b smaller --ttl sessions=7d --dry-run
       statetool purge savepoint-1a2b smaller --event-timers-before 1700000000000
+      statetool purge savepoint-1a2b smaller --windows-without-timer --dry-run
     """
     plan = run_verb(given, options, reading=given.operators)
     options.output.rows(plan.states)
@@ -108,6 +138,9 @@ def purge(options: CommonOptions, given: verbs.Purge) -> None:
 
         echo_err(
             f"{several(plan.left_timers, 'timer')} of windows left: without its timer, a window {NEEDED_TIMERS} "
-            "(to remove windows with their timers, remove their keys: statetool erase)"
+            "(to remove windows with their timers, pass --windows-before)"
         )
+    for row in plan.windows:
+        removed = f"left: {row.left}" if row.left else f"{several(row.removed_windows, 'window')} removed"
+        echo_err(f"windows of {display_name(row.operator)}: {removed}")
     report_target(given.dst, options, is_changed=entries > 0 or size > 0)

@@ -24,6 +24,9 @@ from statetool.snapshot.state_tables import timer_names
 from statetool.snapshot.views import has_window_timers
 from statetool.types.options import ReadOptions
 
+#: Lists that become shorter: their entries, a mask of the elements that stay, starts and ends of all elements, and the number of those that stay.
+ShortLists = list[tuple[Int64s, Bools, Int64s, Int64s, Int64s]]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpiredFilter:
@@ -79,7 +82,7 @@ class ExpiredFilter:
     def apply(self, header: KeyedHeader, batch: EntryBatch) -> EntryBatch:
         """Return the remaining entries, with shorter lists; ``batch`` itself if nothing changes."""
         stays = np.ones(len(batch), dtype=np.bool_)
-        lists: list[tuple[Int64s, Bools, Int64s, Int64s, Int64s]] = []
+        lists: ShortLists = []
         for number, meta in enumerate(header.states):
             index = np.flatnonzero(batch.state == number) if self.concerns(meta) else ()
             if not len(index):
@@ -100,7 +103,7 @@ class ExpiredFilter:
             except StatetoolError as error:
                 raise batch.locate(error.at(state=meta.name)) from None
         if lists:
-            batch = _shorten(batch, stays, lists)
+            batch = shorten_lists(batch, stays, lists)
         return batch if stays.all() else batch.take(np.flatnonzero(stays))
 
     def _find_expired(
@@ -109,7 +112,7 @@ class ExpiredFilter:
         part: EntryBatch,
         index: Int64s,
         stays: Bools,
-        lists: list[tuple[Int64s, Bools, Int64s, Int64s, Int64s]],
+        lists: ShortLists,
     ) -> None:
         """Mark expired entries of a state, and collect lists of which some elements have expired."""
         options = ReadOptions(ttl="hide_expired", ttl_ms=self.ttl_ms[meta.name], now_ms=self.now_ms)
@@ -133,7 +136,7 @@ class ExpiredFilter:
         stays[index] = fresh
 
 
-def _shorten(batch: EntryBatch, stays: Bools, lists: list[tuple[Int64s, Bools, Int64s, Int64s, Int64s]]) -> EntryBatch:
+def shorten_lists(batch: EntryBatch, stays: Bools, lists: ShortLists) -> EntryBatch:
     """Return the entries with the remaining elements of lists, which are appended to the buffer."""
     value, value_end, buffers, at = batch.value.copy(), batch.value_end.copy(), [batch.data], len(batch.data)
     for index, mine, starts, ends, counts in lists:

@@ -21,6 +21,7 @@ from statetool.saving.streams.filters import EntryFilter, KeyFilter
 from statetool.saving.streams.in_place import streams_in_place
 from statetool.saving.streams.predicates import PredicateFilter
 from statetool.saving.streams.row_predicates import RowFilter
+from statetool.saving.streams.windows import WindowFilter
 from statetool.saving.verbs.key_choice import Allowed, KeyChoice, OperatorSearch, check_found
 from statetool.saving.verbs.remaining_copies import RemainingCopy, remaining_copies
 from statetool.saving.verbs.tally import Tally, tally
@@ -318,7 +319,7 @@ def _narrow(entry_filter: EntryFilter, removed: Tally) -> EntryFilter:
     """Return the filter for the key groups that have entries to remove."""
     if isinstance(entry_filter, KeyFilter) and not entry_filter.keep:
         return replace(entry_filter, groups=entry_filter.groups & removed.groups)
-    if isinstance(entry_filter, PredicateFilter | RowFilter):
+    if isinstance(entry_filter, PredicateFilter | RowFilter | WindowFilter):
         return entry_filter.within(frozenset(removed.groups))
     return entry_filter
 

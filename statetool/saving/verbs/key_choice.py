@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from statetool.errors import EncodeError, MissingKeyError, OptionError, UnsupportedError, several
+from statetool.formats.state_meta import StateMetaInfo
 from statetool.io.threads import Map
-from statetool.saving.streams.condition_rules import check_condition
+from statetool.saving.streams.condition_rules import check_condition, names_in
 from statetool.saving.streams.filters import EntryFilter, KeyFilter, hashes_of_keys
-from statetool.saving.streams.predicates import PredicateFilter, is_key_predicate
+from statetool.saving.streams.predicates import PredicateFilter, check_columns, is_key_predicate
 from statetool.saving.streams.row_predicates import row_filter
+from statetool.saving.streams.windows import WindowCondition, WindowFilter, condition_columns
 from statetool.saving.verbs.tally import Tally, tally
 from statetool.serializers.core.base import Serializer
 from statetool.serializers.core.opaque import OpaqueSerializer
@@ -19,6 +21,8 @@ from statetool.snapshot.operator import OperatorInventory
 from statetool.tables.keys.equal_keys import KeyPlace
 from statetool.tables.keys.parser import KeyTypeError
 from statetool.tables.keys.text import Key, show_key
+from statetool.tables.kinds.window_layout import window_layout
+from statetool.tables.kinds.windows import WINDOW_COLUMNS
 from statetool.tables.scan import key_forms, place_keys
 from statetool.types.operators import display_name
 
@@ -91,9 +95,38 @@ class KeyChoice:
 
     def _condition(self, operator: OperatorInventory, serializer: Serializer) -> EntryFilter:
         assert self.where is not None
+        metas = {name: meta for name, (_, meta) in operator.keyed_states.items()}
+        if names_windows(self.where) and not names_windows(metas):
+            return _window_filter(operator, metas, WindowCondition(where=self.where, keep=self.keep), serializer)
         if is_key_predicate(self.where, serializer):
             return PredicateFilter(where=self.where, keep=self.keep)
         return row_filter(operator, self.where, keep=self.keep)
+
+
+def names_windows(names: str | Iterable[str]) -> bool:
+    """Return True if a condition, or one of some names, names the window of a state."""
+    return any(name.lower() in WINDOW_COLUMNS for name in (names_in(names) if isinstance(names, str) else names))
+
+
+def _window_filter(
+    operator: OperatorInventory, metas: Mapping[str, StateMetaInfo], rule: WindowCondition, key: Serializer
+) -> WindowFilter:
+    """Return the filter of windows that a condition chooses.
+
+    Raises
+    ------
+    OptionError
+        The operator has no windows with an end, or the condition names other columns.
+    """
+    layout = window_layout(metas)
+    if layout is None or isinstance(layout, str):
+        raise OptionError(f"the condition names a window: {layout or 'the operator has no windows'}")
+    if layout.shares_contents:
+        raise OptionError(
+            "the condition names a window: window aggregates of SQL store parts of several windows at once"
+        )
+    check_columns(condition_columns(key, layout), rule.where)
+    return WindowFilter(layout=layout, rule=rule, sources=tuple(operator.keyed.sources(raw=True)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

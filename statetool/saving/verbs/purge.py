@@ -1,9 +1,12 @@
-"""Plan to remove expired values, overdue timers and empty lists. Flink itself removes expired values only when it reads or compacts them."""
+"""Plan to remove expired values, overdue timers, empty lists and obsolete windows. Flink itself removes expired values only when it reads or
+compacts them, and a window only by its timer.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from statetool.columns.values import StateLayout
 from statetool.errors import OptionError, UnknownNameError, UnsupportedError, suggest
@@ -11,29 +14,46 @@ from statetool.io.threads import Map
 from statetool.saving.composition import OperatorChange
 from statetool.saving.forms import DEFAULT_FORMAT, SnapshotForm
 from statetool.saving.streams.expired import ExpiredFilter
+from statetool.saving.streams.filters import FilterChain
+from statetool.saving.streams.windows import ObsoleteWindows, WindowFilter
 from statetool.saving.verbs.erase import Form, form_of
 from statetool.saving.verbs.tally import Count, tally_each
 from statetool.saving.verbs.transform import has_ttl
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.operator import OperatorInventory
+from statetool.tables.kinds.window_layout import window_layout
 from statetool.types.operators import OperatorRecord
+
+_NO_WINDOWS: Final = ObsoleteWindows()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PurgeRequest:
-    """The entries to remove; see :class:`statetool.saving.streams.expired.ExpiredFilter`."""
+    """The entries to remove; see :class:`statetool.saving.streams.expired.ExpiredFilter`.
+
+    ``windows`` says which windows are removed.
+    """
 
     ttl_ms: Mapping[str, int]
     now_ms: int
     timers_before_ms: Mapping[str, int]
     empty: bool
+    windows: ObsoleteWindows = _NO_WINDOWS
 
     def __post_init__(self) -> None:
-        if not self.ttl_ms and not self.timers_before_ms and not self.empty:
+        if self.windows.size_ms is not None and self.windows == replace(_NO_WINDOWS, size_ms=self.windows.size_ms):
+            raise OptionError("a size of windows, but no windows to remove", hint="pass --windows-before")
+        if not self.ttl_ms and not self.timers_before_ms and not self.empty and not self.removes_windows:
             raise OptionError(
                 "nothing to purge",
-                hint="pass --ttl STATE=7d, --event-timers-before, --processing-timers-before or --empty",
+                hint="pass --ttl STATE=7d, --event-timers-before, --processing-timers-before, --windows-before,"
+                " --windows-without-timer or --empty",
             )
+
+    @property
+    def removes_windows(self) -> bool:
+        """Whether windows are removed."""
+        return self.windows.before_ms is not None or self.windows.without_timer
 
     @property
     def filter(self) -> ExpiredFilter:
@@ -61,11 +81,20 @@ class PurgedRow(OperatorRecord):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PurgedWindows(OperatorRecord):
+    """The removed windows of one operator. If its windows cannot be judged, ``left`` is the reason, and all stay."""
+
+    removed_windows: int
+    left: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PurgePlan:
-    """The states to purge."""
+    """The states to purge, and the windows of each operator that has windows, if some were to be removed."""
 
     states: tuple[PurgedRow, ...]
     changes: Mapping[str, OperatorChange]
+    windows: tuple[PurgedWindows, ...] = ()
 
     @property
     def left_timers(self) -> int:
@@ -107,37 +136,70 @@ def plan_purge(
         if name not in known:
             raise UnknownNameError(f"no operator has a keyed state {name!r}", hint=suggest(name, known))
     rows: list[PurgedRow] = []
+    windows: list[PurgedWindows] = []
     changes: dict[str, OperatorChange] = {}
     for operator in chosen:
-        changed, purged = _plan_operator(operator, request, in_tasks, target)
-        changes |= changed
+        own = _windows_of(operator, request) if request.removes_windows else None
+        if isinstance(own, str):
+            windows.append(PurgedWindows(operator=operator.label, removed_windows=0, left=own))
+        window_filter = own if isinstance(own, WindowFilter) else None
+        change, purged, removed = _plan_operator(operator, request, window_filter, in_tasks, target)
+        if change is not None:
+            changes[operator.state.operator_id] = change
+        if window_filter is not None:
+            windows.append(PurgedWindows(operator=operator.label, removed_windows=removed))
         rows += purged
-    return PurgePlan(states=tuple(rows), changes=changes)
+    return PurgePlan(states=tuple(rows), changes=changes, windows=tuple(windows))
+
+
+def _windows_of(operator: OperatorInventory, request: PurgeRequest) -> WindowFilter | str | None:
+    """Return the filter of an operator's windows, or the reason why all stay; ``None`` if it has none."""
+    layout = window_layout({name: meta for name, (_, meta) in operator.listed_keyed.items()})
+    if layout is None or isinstance(layout, str):
+        return layout
+    rule = request.windows
+    if layout.shares_slices and rule.size_ms is None and not rule.without_timer:
+        return "slices may be part of later windows, whose size is not stored (pass --window-size)"
+    return WindowFilter(layout=layout, rule=rule, sources=tuple(operator.keyed.sources(raw=True)))
 
 
 def _plan_operator(
-    operator: OperatorInventory, request: PurgeRequest, in_tasks: Map, target: SnapshotForm
-) -> tuple[dict[str, OperatorChange], list[PurgedRow]]:
-    entry_filter, windows = request.filter, replace(request.filter, of_windows=True)
+    operator: OperatorInventory,
+    request: PurgeRequest,
+    window_filter: WindowFilter | None,
+    in_tasks: Map,
+    target: SnapshotForm,
+) -> tuple[OperatorChange | None, list[PurgedRow], int]:
+    """Return the change of an operator, its states, and the number of its windows to remove."""
+    expired, timers = request.filter, replace(request.filter, of_windows=True)
     metas = [meta for _, meta in operator.listed_keyed.values()]
-    concerned = [meta for meta in metas if entry_filter.concerns(meta)]
-    of_windows = [meta for meta in metas if windows.concerns(meta)]
-    if not concerned and not of_windows:
-        return {}, []
+    concerned = [meta for meta in metas if expired.concerns(meta)]
+    others = [
+        meta for meta in metas
+        if meta not in concerned
+        and (timers.concerns(meta) or (window_filter is not None and window_filter.layout.concerns(meta.name)))
+    ]  # fmt: skip
+    if not concerned and not others:
+        return None, [], 0
     operator.check_listed("keyed")
     for meta in concerned:
         if meta.name in request.ttl_ms:
             _check_ttl(operator, meta.name)
-    total, left = tally_each(operator, (entry_filter, windows), in_tasks)
+    filters: tuple[ExpiredFilter | WindowFilter, ...] = (
+        (expired,) if window_filter is None else (window_filter, expired)
+    )
+    whole = FilterChain(filters)
+    with_timers = FilterChain((*filters, timers))
+    total, overdue, *of_windows = tally_each(operator, (whole, with_timers, *filters[:-1]), in_tasks)
+    change: OperatorChange | None = None
     form: Form = "unchanged"
-    changes = {}
     if total.groups:
-        narrowed = entry_filter.within(total.groups)
-        changes[operator.state.operator_id] = OperatorChange(filter=narrowed)
+        narrowed = FilterChain(tuple(f.within(total.groups) for f in filters))
+        change = OperatorChange(filter=narrowed)
         form = form_of(operator, narrowed, target)
-    rows = []
     nothing = Count(0, 0)
-    for meta in (*concerned, *of_windows):
+    rows = []
+    for meta in (*concerned, *others):
         held = total.read.get(meta.name, nothing)
         removed = total.states.get(meta.name, nothing)
         if held.entries:
@@ -151,10 +213,10 @@ def _plan_operator(
                     size_bytes=held.size_bytes,
                     removed_bytes=removed.size_bytes,
                     form=form,
-                    left_timers=left.states.get(meta.name, nothing).entries,
+                    left_timers=(overdue.states.get(meta.name, nothing) - removed).entries,
                 )
             )
-    return changes, rows
+    return change, rows, sum(tally.windows for tally in of_windows)
 
 
 def _check_ttl(operator: OperatorInventory, name: str) -> None:

@@ -421,7 +421,7 @@ def _whole_value(
     if value is REMOVED and not steps:
         return None
     if shape.kind != "list":
-        return _changed_value(shape.element, old, steps, value, now_ms)
+        return change_value(shape.element, old, steps, value, now_ms)
     if not isinstance(value, list):
         raise OptionError("a list state needs a JSON list", hint="for example [1, 2]")
     return join_elements(_new_elements(shape, old, value, now_ms)) or None
@@ -495,7 +495,7 @@ def _map_value(element: Serializer, old: bytes | None, steps: tuple[Step, ...], 
     if value is None and not steps:
         return _NULL
     previous = old[1:] if old is not None and old[:1] == _NOT_NULL else None
-    return _NOT_NULL + _changed_value(element, previous, steps, value, now_ms)
+    return _NOT_NULL + change_value(element, previous, steps, value, now_ms)
 
 
 def _change_element(
@@ -508,7 +508,7 @@ def _change_element(
     at = list_index(step, len(parts), appends=value is not REMOVED and len(steps) == 1)
     old = parts[at] if at < len(parts) else None
     removed = value is REMOVED and len(steps) == 1
-    new = None if removed else _changed_value(shape.element, old, steps[1:], value, now_ms)
+    new = None if removed else change_value(shape.element, old, steps[1:], value, now_ms)
     parts[at : at + 1] = [] if new is None else [new]
     before = None if old is None else _shown(shape.element, old, steps[1:])
     return before, None if new is None or value is REMOVED else _shown(shape.element, new, steps[1:], appended=True)
@@ -522,7 +522,16 @@ def _elements(shape: StateLayout, raw: bytes | None) -> list[bytes]:
     return [raw[a:b] for a, b in zip(starts.tolist(), ends.tolist(), strict=True)]
 
 
-def _changed_value(element: Serializer, old: bytes | None, steps: tuple[Step, ...], value: Any, now_ms: int) -> bytes:
+def change_value(element: Serializer, old: bytes | None, steps: tuple[Step, ...], value: Any, now_ms: int) -> bytes:
+    """Return the bytes of a value of which the part at a path has changed.
+
+    Raises
+    ------
+    OptionError, EncodeError
+        The path or the new value does not fit the type.
+    UnsupportedError
+        Other parts of the value would not keep their bytes.
+    """
     plain = None if old is None else decode(element, old)
     if steps and old is None:
         raise OptionError("the key has no value yet", hint="set the whole value")

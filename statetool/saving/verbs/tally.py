@@ -21,6 +21,7 @@ from statetool.formats.keyed.header import KeyedHeader
 from statetool.io.threads import Map
 from statetool.kernels.core.arrays import Int64s
 from statetool.saving.streams.filters import EntryFilter, KeyFilter, among, hash_keys_of, key_bounds
+from statetool.saving.streams.windows import WindowFilter
 from statetool.snapshot.operator import OperatorInventory
 
 Hashes = npt.NDArray[np.uint64]
@@ -58,6 +59,8 @@ class Tally:
         Number of distinct keys with removed entries.
     named
         For a list of keys, the hashes of those that have entries (:func:`statetool.saving.streams.filters.hash_keys_of`).
+    windows
+        For a filter of windows, the number of those that are removed.
     """
 
     read: Mapping[str, Count] = field(default_factory=dict)
@@ -65,6 +68,7 @@ class Tally:
     groups: frozenset[int] = frozenset()
     keys: int = 0
     named: frozenset[int] = frozenset()
+    windows: int = 0
 
     @property
     def entries_read(self) -> int:
@@ -83,6 +87,7 @@ class Tally:
             groups=self.groups | other.groups,
             keys=self.keys + other.keys,
             named=self.named | other.named,
+            windows=self.windows + other.windows,
         )
 
 
@@ -192,17 +197,24 @@ class _Removals:
         self._is_list = isinstance(entry_filter, KeyFilter)
         self._keeps = isinstance(entry_filter, KeyFilter) and entry_filter.keep
         self._total = Tally()
-        self._removed, self._kept = DistinctHashes(), DistinctHashes()
+        self._removed, self._kept, self._windows = DistinctHashes(), DistinctHashes(), DistinctHashes()
 
     def add(self, header: KeyedHeader, batch: EntryBatch) -> None:
         after = self._filter.apply(header, batch)
         self._total = self._total + _difference(header, batch, after, self._removed)
         if self._keeps and len(after):
             self._kept.add(hash_keys_of(after, *key_bounds(header, after)))
+        if isinstance(self._filter, WindowFilter) and after is not batch:
+            self._windows.add(self._filter.removed_windows(header, batch))
 
     def tally(self) -> Tally:
         named = (self._kept if self._keeps else self._removed).sorted() if self._is_list else ()
-        return replace(self._total, keys=len(self._removed.sorted()), named=frozenset(map(int, named)))
+        return replace(
+            self._total,
+            keys=len(self._removed.sorted()),
+            named=frozenset(map(int, named)),
+            windows=len(self._windows.sorted()),
+        )
 
 
 def _batches(reader: KeyGroupReader, filters: Sequence[EntryFilter]) -> Iterator[EntryBatch]:

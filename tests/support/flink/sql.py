@@ -20,10 +20,13 @@ class Input:
     ----------
     columns
         Name, type of the stream's rows (see ``Types.java``) and SQL type of each column.
+    watermark
+        SQL expression of the watermark of the first column, if any.
     """
 
     name: str
     columns: tuple[tuple[str, str, str], ...]
+    watermark: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +72,10 @@ def run_query(
     FlinkRefusedError
         Flink failed, or produced another number of results.
     """
-    tables = [{"name": i.name, "columns": i.columns, "rows": rows.get(i.name, ())} for i in query.inputs]
+    tables = [
+        {"name": i.name, "columns": i.columns, "watermark": i.watermark, "rows": rows.get(i.name, ())}
+        for i in query.inputs
+    ]
     return flink.call(
         "sql",
         query=query.sql,

@@ -38,8 +38,9 @@ class Erase(CopyVerb):
     where: str | None = parameter(
         "Instead of keys, a SQL condition on the columns of ``keyed_state``, which DuckDB evaluates (extra ``sql``): ``key``, and the states"
         " without a namespace. States that a key does not have are null. A condition that is null is not fulfilled: :func:`erase` leaves"
-        " the key, and :func:`keep` removes it. Functions whose result changes, such as ``random()`` and ``now()``, are errors.",
-        "Condition on the key and the states, evaluated by DuckDB.",
+        " the key, and :func:`keep` removes it. A condition that names ``window`` (a struct of ``start`` and ``end``) or ``window_end`` chooses"
+        " windows instead of keys; it may also name ``key``. Functions whose result changes, such as ``random()`` and ``now()``, are errors.",
+        "Condition on key and states, or on key and window, evaluated by DuckDB.",
         default=None,
         flag="--where SQL",
     )

@@ -117,8 +117,59 @@ class SetValues(CopyVerb):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SetElements(CopyVerb):
+    """Write a copy in which elements of an operator state are changed, removed or added."""
+
+    without: ClassVar[frozenset[str]] = frozenset({"spark", "progress"})
+    answer: ClassVar[str] = "statetool.saving.verbs.set_elements:ElementRow"
+
+    uid: str = operator_parameter("The operator.", "Operator to change, by uid, name or operator id.", positional=True)
+    state: str = positional(
+        "The list, union list or broadcast state.",
+        "List, union list or broadcast state to change.",
+        flag="--state STATE",
+        names="state",
+    )
+    where: str | None = parameter(
+        "A SQL condition on the elements to change or to remove, which DuckDB evaluates (extra ``sql``): the column ``value``, ``key`` of a"
+        " broadcast state, and ``subtask`` of lists.",
+        "Condition on value, key (broadcast) and subtask (lists).",
+        default=None,
+        flag="--where SQL",
+    )
+    change: Mapping[str, Any] | None = parameter(
+        'New values of these elements by path: ``{"value.offset": 5}``. Values are JSON values, as for :func:`set_values`.',
+        "New value of chosen elements, or of a part: value.offset=5.",
+        default=None,
+        flag="--set PATH=VALUE",
+        kind="texts",
+    )
+    remove: bool = parameter("Remove these elements.", "Remove the chosen elements.", default=False)
+    add: Iterable[Any] = parameter(
+        "Elements to add, as JSON values. Those of a broadcast state are objects with ``key`` and ``value``.",
+        "Element to add, as JSON.",
+        default=(),
+        flag="--add JSON",
+        kind="texts",
+    )
+    subtask: int | str | None = parameter(
+        'The subtask that gets added elements, or ``"all"``. By default, the one with the fewest. It is needed for a union list if each'
+        " subtask has the same elements.",
+        "Subtask that gets added elements, or all.  [default: the one with the fewest]",
+        default=None,
+        flag="--subtask N",
+        kind="text",
+    )
+    remove_copies: bool = parameter(
+        "Remove elements of a union list that equal an earlier one. They may be meant: a dry run lists them.",
+        "Remove elements of a union list that equal an earlier one.",
+        default=False,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Purge(CopyVerb):
-    """Write a copy without expired values and overdue timers."""
+    """Write a copy without expired values, overdue timers and obsolete windows."""
 
     without: ClassVar[frozenset[str]] = frozenset({"progress"})
     answer: ClassVar[str] = "statetool.saving.verbs.purge:PurgedRow"
@@ -148,6 +199,27 @@ class Purge(CopyVerb):
         "The same for processing-time timers.",
         "Remove processing-time timers before this time (epoch ms).",
         flag="--processing-timers-before MS",
+        default=None,
+    )
+    windows_before_ms: int | None = parameter(
+        "Remove windows that end before this time (epoch milliseconds) and have no timer at or after it: contents, trigger states, timers and"
+        " entries of merged windows. They never fire, and later records of these windows start new ones. Windows without end stay.",
+        "Remove windows that end, and whose timers are, before this time (epoch ms).",
+        flag="--windows-before MS",
+        default=None,
+    )
+    windows_without_timer: bool = parameter(
+        "Remove windows of which no timer is left: they never fire by time, and Flink never removes them. Windows of the operator that have"
+        " a timer, and windows without end, stay. Do not use it if the job allows lateness without limit: such windows need no timer.",
+        "Remove windows that no timer fires or cleans up.",
+        default=False,
+    )
+    window_size_ms: int | None = parameter(
+        "Size of the windows of SQL's window aggregates, the greatest if operators differ. A snapshot does not store it. ``windows_before_ms``"
+        " needs it there, because a slice may be part of several windows.",
+        "Size of windows in SQL's window aggregates: 15 min.",
+        flag="--window-size TIME",
+        kind="text",
         default=None,
     )
     empty: bool = parameter(

@@ -136,6 +136,9 @@ final class SqlJob {
         if (spec.hasNonNull("primary_key")) {
             schema.primaryKey(spec.get("primary_key").asText());
         }
+        if (!spec.path("watermark").asText("").isEmpty()) {
+            schema.watermark(spec.get("columns").get(0).get(0).asText(), spec.get("watermark").asText());
+        }
         Queue<Row> rows = queue(run + name, spec, kinds);
         RowTypeInfo type = new RowTypeInfo(types.toArray(new TypeInformation<?>[0]), names.toArray(new String[0]));
         TYPES.put(run + name, type);
