@@ -139,7 +139,7 @@ def plan_keys(base: Inventory, new_job: Inventory | None, request: KeyRequest) -
     if len(operators) < len(uids):
         raise OptionError("an operator is given twice, under two names", hint="give it one --key and one --key-type")
     for name in (*request.merges, *request.newest):
-        known = [f"{o.label}.{s}" for _, o in operators.values() for s in o.keyed_states]
+        known = [f"{uid}.{s}" for uid, o in operators.values() for s in o.keyed_states]
         if name not in known:
             raise UnknownNameError(f"no keyed state of these operators is called {name!r}", hint=suggest(name, known))
     planned = []
@@ -208,8 +208,8 @@ def _plan_operator(
         maker=cast_keys if sql is None else maker,
         formula=_formula(new, (operator, job), types, request.hashes),
         policies=_policies(request, header.states),
-        merges=_of_operator(request.merges, operator.label),
-        newest=_of_operator(request.newest, operator.label),
+        merges=_of_operator(request.merges, uid),
+        newest=_of_operator(request.newest, uid),
     )
     _check_expressions(change, header.states)
     timers = sum(m.kind == "timers" for m in header.states)

@@ -52,9 +52,7 @@ def evaluate(table: pa.Table, sql: str) -> pa.Array:
     try:
         # The expression ends with its line, so that it cannot be followed by a comment that hides the parenthesis.
         query = f"SELECT (\n{sql}\n) AS {_RESULT} FROM {TABLE} ORDER BY {ROW}"
-        answer = own.execute(query)
-        # Releases before 2.0 have another name.
-        result = (answer.to_arrow_table if hasattr(answer, "to_arrow_table") else answer.fetch_arrow_table)()[_RESULT]
+        result = own.sql(query).to_arrow_table()[_RESULT]
     except duckdb.Error as error:
         raise _invalid(table.schema, sql, str(error).splitlines()[0]) from error
     finally:
