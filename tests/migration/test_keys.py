@@ -117,7 +117,7 @@ def test_key_groups_that_exceed_memory_are_merged_too(
     monkeypatch.setattr("statetool.saving.local.MEMORY_BYTES", 1 << 20)
     statetool.migrate(source, str(tmp_path / "by-disk"), keys={"sums": sql}, **CHOICES)
     assert rows_of(tmp_path / "by-disk") == rows_of(tmp_path / "in-memory")
-    with pytest.raises(UnsupportedError, match="old keys .* meet under the new key"):
+    with pytest.raises(UnsupportedError, match=r"old keys .* meet under the new key"):
         statetool.migrate(source, str(tmp_path / "refused"), keys={"sums": sql})
 
 
