@@ -140,7 +140,10 @@ def test_old_keys_that_meet_are_named(tmp_path: Path) -> None:
             {**CHOICES, "on_conflict": {**MERGE, "timers": "error"}},
             "meet under the new key 5.*state _timer_state/event",
         ),
-        ({**CHOICES, "on_conflict": {**MERGE, "map": "error"}}, "meet under the new key 5.*state prices"),
+        (
+            {**CHOICES, "on_conflict": {**MERGE, "map": "error"}, "newest": {"sums.last": "value"}},
+            "meet under the new key 5.*state prices",
+        ),
         (
             {**CHOICES, "on_conflict": {**MERGE, "map": "merge"}, "newest": {"sums.last": "value"}},
             "equal key of the map",
