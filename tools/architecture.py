@@ -132,6 +132,7 @@ WINGS: Final[tuple[tuple[Wing, ...], ...]] = (
             verbs="a module per change: rescale, drop, erase",
             bootstrap="tables as new state",
             streams="entries and elements into files",
+            rekeying="keys that become others",
         ),
     ),
     (

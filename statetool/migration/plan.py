@@ -21,6 +21,7 @@ from statetool.formats.state_meta import StateMetaInfo
 from statetool.migration.choices import Choices, Step
 from statetool.migration.compiling import NO_ACCESS
 from statetool.migration.conversion import TypeConversion, are_of_both_apis, can_become, compile_state
+from statetool.migration.keys import KeyMigration
 from statetool.migration.occurring import Occurring, changed_objects
 from statetool.migration.state_api import StateApi, as_state_of
 from statetool.saving.composition import OperatorChange
@@ -110,11 +111,14 @@ class MigrationPlan:
         Metadata version of the snapshot of the new job.
     refused
         Differences that cannot be migrated: of keys, namespaces, kinds of state.
+    keys
+        Changes of keys.
     """
 
     states: tuple[StateMigration, ...]
     metadata_version: int
     refused: tuple[str, ...] = ()
+    keys: tuple[KeyMigration, ...] = ()
 
     @property
     def rows(self) -> list[StepRow]:
@@ -123,7 +127,17 @@ class MigrationPlan:
             StepRow(step=s.accepted_as(step), change=step.change, text=step.text, needs=_needs(s, step))
             for s in self.states
             for step in s.steps
-        ]
+        ] + list(self._rows_of_keys())
+
+    def _rows_of_keys(self) -> Iterator[StepRow]:
+        for one in self.keys:
+            yield StepRow(step=f"{one.uid}.key", change="key", text=one.text, needs="nothing")
+        kept = dict.fromkeys(uid for one in self.keys for uid in one.kept)
+        for uid in kept:
+            text = (
+                "keys of the old type stay: an operator that gets its records by the same keyBy needs the same change"
+            )
+            yield StepRow(step=f"{uid}.key", change="unchanged", text=text, needs="nothing")
 
     def accepting(self, names: Collection[str]) -> MigrationPlan:
         """Return the plan with steps accepted by their names in :attr:`rows`.
@@ -262,7 +276,11 @@ class MigrationPlan:
         by_uid: dict[str, dict[str, TypeConversion]] = {}
         for s in self.states:
             by_uid.setdefault(s.uid, {})[s.state] = s.conversion
-        return {uid: OperatorChange(conversions=conversions) for uid, conversions in by_uid.items()}
+        keys = {one.uid: one.change for one in self.keys}
+        return {
+            uid: OperatorChange(conversions=by_uid.get(uid, {}), keys=keys.get(uid))
+            for uid in dict.fromkeys((*by_uid, *keys))
+        }
 
 
 def _check_unique(name: str, count: int) -> None:
@@ -281,7 +299,11 @@ _Declared: TypeAlias = "Mapping[tuple[str, Scope, str], StateMetaInfo]"
 
 
 def plan_migration(
-    old: Inventory, new: Inventory, state_api: StateApi | None = None, declared: _Declared = MappingProxyType({})
+    old: Inventory,
+    new: Inventory,
+    state_api: StateApi | None = None,
+    declared: _Declared = MappingProxyType({}),
+    keys: tuple[KeyMigration, ...] = (),
 ) -> MigrationPlan:
     """Plan the migration of a snapshot's states to their types in a snapshot of the new job.
 
@@ -293,6 +315,8 @@ def plan_migration(
         The API of all keyed states in the new job, by default that of its snapshot.
     declared
         Descriptions of states in the new job that count instead of those of its snapshot.
+    keys
+        Changes of keys.
 
     Raises
     ------
@@ -310,9 +334,10 @@ def plan_migration(
             (scope, before, declared.get((operator.state.operator_id, scope, before.name), after))
             for scope, before, after in _state_pairs(operator, successor)
         ]
-        refused += _refusal(operator, successor, of_both)
+        changed = next((one for one in keys if one.uid == operator.label), None)
+        refused += _refusal(operator, successor, of_both, changed)
         states += _migrations(operator, successor, of_both, state_api)
-    return MigrationPlan(states=tuple(states), metadata_version=new.metadata.version, refused=tuple(refused))
+    return MigrationPlan(states=tuple(states), metadata_version=new.metadata.version, refused=tuple(refused), keys=keys)
 
 
 _StatePair: TypeAlias = tuple[Scope, StateMetaInfo, StateMetaInfo]
@@ -434,14 +459,17 @@ _BROADCAST: Final = (
 )
 
 
-def _refusal(old: OperatorInventory, new: OperatorInventory, states: Iterable[_StatePair]) -> Iterator[str]:
+def _refusal(
+    old: OperatorInventory, new: OperatorInventory, states: Iterable[_StatePair], keys: KeyMigration | None
+) -> Iterator[str]:
     """Yield the differences that cannot be migrated."""
     if old.keyed.key is not None and new.keyed.key is not None:
-        resolution = resolve(old.keyed.key, new.keyed.key)
-        if resolution.level not in _UNCHANGED and not _is_same_key(old, new):
-            yield f"{old.label}: keys: {resolution.reason.rstrip('.')}"
-    if key := changed_key(old.plan_aggregates, new.plan_aggregates):
-        yield f"{old.label}: {key}. Keys are not converted: keep the columns of GROUP BY or of the join"
+        resolution = resolve(old.keyed.key if keys is None else keys.change.key, new.keyed.key)
+        if resolution.level not in _UNCHANGED and (keys is not None or not _is_same_key(old, new)):
+            changed = "" if keys is None else "after their change, "
+            yield f"{old.label}: keys: {changed}{resolution.reason.rstrip('.')}"
+    if keys is None and (key := changed_key(old.plan_aggregates, new.plan_aggregates)):
+        yield f"{old.label}: {key}. Change them with --key (keys=), or keep the columns of GROUP BY or of the join"
     for _, before, after in states:
         if view := changed_view(old.plan_aggregates, new.plan_aggregates, before.name):
             yield f"{old.label}.{before.name}: {view}. Keep such aggregates at their positions in the query, and add others after them"

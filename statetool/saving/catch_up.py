@@ -45,7 +45,7 @@ def origin_of(source: SourceOperator, conversions: Mapping[str, StateConversion]
 
 def with_origin(task: StreamWriteTask | None, source: SourceOperator, change: OperatorChange) -> StreamWriteTask | None:
     """Return the task that writes keyed state. The names of converted streams contain their origin, and an earlier migration is reused."""
-    if task is None or not change.conversions or not isinstance(task.streams, KeyedStreams):
+    if task is None or not change.conversions or change.keys is not None or not isinstance(task.streams, KeyedStreams):
         return task
     label = f"keyed-{origin_of(source, change.conversions)}"
     named = replace(task, streams=replace(task.streams, label=label))

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from statetool.formats.stream import Stream
     from statetool.java.hashing.formulas import HashFormula
     from statetool.saving.bootstrap import ElementBootstrap, ElementEncoder, KeyedBootstrap, RowEncoder, TableSchema
-    from statetool.saving.streams.conversion import StateConversion
+    from statetool.saving.streams.conversion import KeyConversion, StateConversion
     from statetool.saving.streams.elements import ElementStreams
     from statetool.saving.streams.filters import EntryFilter
     from statetool.saving.streams.keyed import AddedEntries, CarriedEntries, KeyedStreams
@@ -105,6 +105,8 @@ class OperatorChange:
         Chooses the entries of keyed state that stay.
     earlier
         Conversions of an earlier snapshot; only entries that changed since then are converted.
+    keys
+        Change of the keys of all keyed state, timers included.
     """
 
     bootstraps: tuple[Any, ...] = ()
@@ -125,6 +127,7 @@ class OperatorChange:
     elements_from: OperatorInventory | None = None
     filter: EntryFilter | None = None
     earlier: EarlierMigration | None = None
+    keys: KeyConversion | None = None
 
     @property
     def is_native(self) -> bool:

@@ -56,7 +56,8 @@ class Decision:
         raw = self.operator.keyed.raw_timer_states
         # The form of the base is kept beside its raw timers, unless others would be written over them.
         rewrites = self.change.is_native and bool(raw) and (not self.change.keeps_form or self._has_other_timers(raw))
-        return leaves or rewrites or bool(self.change.added) or _filters_raw(self.operator, self.change)
+        changes = bool(self.change.added) or self.change.keys is not None
+        return leaves or rewrites or changes or _filters_raw(self.operator, self.change)
 
     def _has_other_timers(self, raw: Collection[str]) -> bool:
         """Return True if the operator has, or gets, timers that are not in raw keyed state."""

@@ -11,6 +11,7 @@ from statetool.errors import UnsupportedError, warn
 from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.metadata import OperatorState
 from statetool.formats.state_meta import KEY_VALUE_V2, StateMetaInfo
+from statetool.java.declaring.flink_types import timer
 from statetool.java.hashing.formulas import HashFormula
 from statetool.saving.bootstrap.formulas import formula_of
 from statetool.saving.bootstrap.model import ElementBootstrap, KeyedBootstrap, TableSchema
@@ -24,7 +25,7 @@ from statetool.saving.streams.elements import element_streams
 from statetool.saving.streams.in_place import streams_in_place
 from statetool.saving.streams.keyed import AddedEntries, CarriedEntries, KeyedStreams, parse_keyed_header
 from statetool.saving.streams.native import HeapForm, NativeForm
-from statetool.serializers.core.base import all_parts
+from statetool.serializers.core.base import Serializer, all_parts
 from statetool.serializers.kryo.serializer import KryoSerializer
 from statetool.snapshot.operator import OperatorInventory
 from statetool.types.declared import NOTHING_DECLARED, TypeContext
@@ -132,7 +133,8 @@ class KeyedPlan:
 
     def touches(self, operator: OperatorInventory) -> bool:
         """Return True if states of the base change, or new ones are added to them."""
-        return bool(self.tables or self.layout.change.added) or self.layout.touches(operator.keyed_states)
+        change = self.layout.change
+        return bool(self.tables or change.added or change.keys) or self.layout.touches(operator.keyed_states)
 
     def task(self, operator: OperatorInventory | None, *, moves: bool = False) -> StreamWriteTask | None:
         """Plan the keyed state; ``None`` if there is none."""
@@ -144,6 +146,8 @@ class KeyedPlan:
             base = NOTHING_DECLARED if operator is None else operator.types
             metas = _convert_states(header, base, layout.change.conversions)
             header = replace(header, states=tuple(_rename_state(m, renames) for m in metas))
+            if layout.change.keys is not None:
+                header = _with_key(header, layout.change.keys.key)
         own = () if header is None else tuple(m.name for m in header.states)
         header = self._with_added(operator, header)
         if not self.tables and not (header is not None and header.states):
@@ -160,7 +164,7 @@ class KeyedPlan:
             formula_of=formula_of,
             types=layout.types,
         )
-        task = self._in_form(task, operator)
+        task = self._with_keys(self._in_form(task, operator))
         if header is None:
             return task
         new_ids = {m.name: i for i, m in enumerate(header.states)}
@@ -169,7 +173,9 @@ class KeyedPlan:
         ids |= {name: new_ids[name] for name in own if name not in renames.values()}
         if operator is not None and own:
             groups = _remaining_groups(operator, layout.change)
-            kept += self._entries(operator, ids, layout.change.formula, raw=moves, groups=groups)
+            rekeyed = task.streams if isinstance(task.streams, KeyedStreams) and task.streams.keys else None
+            carried = self._entries(operator, ids, layout.change.formula, raw=moves, groups=groups)
+            kept += [replace(entries, rekeyed=rekeyed) for entries in carried]
         for added in layout.change.added:
             other = added.source.operator
             proof = prove_moves(other, layout.max_parallelism, added.declared or HashFormula.declared({}))
@@ -178,6 +184,14 @@ class KeyedPlan:
         if own and layout.change.filter is not None and layout.change.filter.added:
             kept.append(AddedEntries(added=layout.change.filter.added, ids=ids))
         return replace(task, kept=tuple(kept))
+
+    def _with_keys(self, task: StreamWriteTask) -> StreamWriteTask:
+        """Return the task with the change of keys, if there is one."""
+        keys, streams = self.layout.change.keys, task.streams
+        if keys is None:
+            return task
+        assert isinstance(streams, KeyedStreams)
+        return replace(task, streams=replace(streams, keys=keys, lists=keys.shuffled_states(streams.parsed)))
 
     def _in_form(self, task: StreamWriteTask, operator: OperatorInventory | None) -> StreamWriteTask:
         """Return the task with the native form of the change, if it has one.
@@ -332,6 +346,17 @@ def _convert_states(
                     hint="migrate all states that Kryo wrote together; keys cannot be migrated",
                 )
     return tuple(conversions[m.name].meta if m.name in conversions else m for m in header.states)
+
+
+def _with_key(header: KeyedHeader, key: Serializer) -> KeyedHeader:
+    """Return a header whose keys, also those of timers, have another serializer."""
+    states = []
+    for meta in header.states:
+        if meta.kind == "timers":
+            (_, _), (_, namespace) = meta.value.children()
+            meta = replace(meta, serializers={**meta.serializers, "VALUE_SERIALIZER": timer(key, namespace)})
+        states.append(meta)
+    return replace(header, key=key, states=tuple(states))
 
 
 def _rename_state(meta: StateMetaInfo, renames: Mapping[str, str]) -> StateMetaInfo:

@@ -26,6 +26,10 @@ def check_change(operator: OperatorInventory, old: OperatorState, change: Operat
     OptionError, UnsupportedError
     """
     edited = bool(change.elements or change.added) or change.coordinator is not None
+    if change.keys is not None and (change.bootstraps or change.added or change.filter is not None):
+        raise OptionError(
+            "keys cannot change together with other changes", hint="write two savepoints, one after the other"
+        )
     if change.filter is not None and (change.bootstraps or change.added):
         raise OptionError(
             "keys cannot be erased while states of the operator get new values",
@@ -86,17 +90,27 @@ def needs_move(operator: OperatorState, max_parallelism: int, parallelism: int) 
 
 
 def check_moves(
-    metadata: SnapshotMetadata, operator: OperatorInventory, max_parallelism: int, parallelism: int
+    metadata: SnapshotMetadata,
+    operator: OperatorInventory,
+    max_parallelism: int,
+    parallelism: int,
+    *,
+    rekeys: bool = False,
 ) -> None:
     """Refuse state that cannot move to other key groups or subtasks.
+
+    Parameters
+    ----------
+    rekeys
+        Whether keys change, and with them their key groups.
 
     Raises
     ------
     UnsupportedError
-        Key groups or subtasks change, and the operator has in-flight data, custom raw state, or finished subtasks.
+        Keys, key groups or subtasks change, and the operator has in-flight data, custom raw state, or finished subtasks.
     """
     state = operator.state
-    if not needs_move(state, max_parallelism, parallelism):
+    if not rekeys and not needs_move(state, max_parallelism, parallelism):
         return
     stops = "stop the job with a savepoint (flink stop) and use that: it holds no such data"
     for other in metadata.operators:

@@ -71,4 +71,4 @@ def _encodes(task: StreamWriteTask) -> bool:
     """Return True if new bytes are made from values, or keys are hashed by a formula that was proved on a sample."""
     if task.tables or isinstance(task.streams, CatchUpStreams | ElementStreams):
         return True
-    return any(isinstance(e, CarriedEntries) and bool(e.conversions or e.formula) for e in task.kept)
+    return any(isinstance(e, CarriedEntries) and bool(e.conversions or e.formula or e.rekeyed) for e in task.kept)

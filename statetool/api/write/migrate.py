@@ -6,6 +6,7 @@ The source snapshot is never changed, an existing target raises ``TargetExistsEr
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from statetool.api.load import inventory_of
@@ -19,7 +20,9 @@ from statetool.types.options import whole_number
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from statetool.migration.keys import KeyRequest
     from statetool.migration.plan import MigrationPlan
+    from statetool.serializers.core.base import Serializer
     from statetool.snapshot.inventory import Inventory
 
 
@@ -126,6 +129,12 @@ def migrate(
     backend: Literal["rocksdb", "forst", "heap"] | None = None,
     on_plan: Callable[[MigrationPlan], object] | None = None,
     on_staged: Callable[[], object] | None = None,
+    keys: Mapping[str, str] | None = None,
+    key_types: Mapping[str, str | Serializer] | None = None,
+    on_conflict: Mapping[str, str] | None = None,
+    merges: Mapping[str, str] | None = None,
+    newest: Mapping[str, str] | None = None,
+    hashes: Mapping[str, str] | None = None,
     dry_run: bool = False,
     take_over: bool = False,
     checkpoint_id: int | None = None,
@@ -137,7 +146,8 @@ def migrate(
     """Write a copy of a snapshot whose states have the types of a new job. Everything else keeps its bytes.
 
     POJOs, Kryo classes, rows, tuples and Avro records are migrated field by field, by name, including lists, maps, enums and numbers.
-    You must accept by name each step that would lose a value, or may change or reject one. Keys and namespaces do not change.
+    You must accept by name each step that would lose a value, or may change or reject one. Namespaces do not change, and keys only if you
+    pass ``keys`` or ``key_types``.
     The columns of SQL rows have no names. If both snapshots were opened with the compiled plan of their job (``columns_from_plan=``), they
     are matched by the names of the plans, and a computed column by its expression. You must then give the value of each new column.
 
@@ -174,6 +184,23 @@ def migrate(
     on_staged
         Called before the savepoint is published, not in a dry run. Meanwhile ``dst`` opens as the new savepoint in this thread, and in no
         other. If the function raises an error, nothing is published.
+    keys
+        New keys of operators, as SQL expressions (of DuckDB) of the old ``key`` and of the states of the key: ``{uid: "key % 100"}``. All
+        keyed states, windows and timers of the operator follow, into the key groups of their new keys.
+    key_types
+        New types of keys by uid: a SQL type such as ``BIGINT``, or one of ``statetool.flink``. Without an expression, keys keep their
+        values. By default, the type of the new job, or the one that follows from the expression.
+    on_conflict
+        What to do if old keys meet under one new key, by kind of state (``value``, ``list``, ``map``, ``reducing``, ``aggregating``,
+        ``timers``): ``{"list": "merge", "value": "keep-newest"}``. By default, and for kinds that are not given, it is an error.
+        ``"merge"`` joins lists, and unites maps without equal keys, and timers. Other kinds need ``merges``. ``"keep-newest"`` takes the
+        value with the latest access, or the one that ``newest`` chooses, for maps by key of the map.
+    merges
+        SQL expressions that merge two values ``a`` and ``b``: ``{"orders.total": "a + b"}``.
+    newest
+        SQL expressions of ``value`` that are greatest for the newest value: ``{"orders.last": "value.time"}``.
+    hashes
+        ``{Java class: "Objects.hash(a, b)"}`` for classes of new keys (words: :mod:`statetool.types.conventions`).
     dry_run
         Only plan, without writing.
     take_over
@@ -205,12 +232,13 @@ def migrate(
     EncodeError
         The new type cannot hold a value exactly. The error names the value's key.
     """
-    options = KeyedWriteOptions.of(locals())
+    options, chosen = KeyedWriteOptions.of(locals()), verbs.Migrate.of(locals())
     base = options.open(src, dst)
     base = with_ids_of(base, None if to is None else inventory_of(to), match)
-    migration = _prepare(base, options, dst, verbs.MigrationChoices.of(locals()))
+    migration = _prepare(base, options, dst, chosen, _key_request(chosen))
     if on_plan is not None:
         on_plan(migration)
+    _warn_of_kept(migration)
     if not dry_run:
         migration.check()
     if not migration.is_open:
@@ -341,29 +369,58 @@ def catch_up(
     return migration
 
 
-def _prepare(base: Inventory, options: WriteOptions, dst: str, chosen: verbs.MigrationChoices) -> MigrationPlan:
+def _key_request(chosen: verbs.Migrate) -> KeyRequest:
+    """Return the changes of keys among the user's choices."""
+    from statetool.migration.keys import KeyRequest
+
+    given = {f.name: getattr(chosen, f.name) or {} for f in fields(KeyRequest)}
+    request = KeyRequest(**given)
+    request.check()
+    return request
+
+
+def _warn_of_kept(plan: MigrationPlan) -> None:
+    from statetool.migration.keys import warn_of_kept
+
+    warn_of_kept(plan.keys)
+
+
+def _prepare(
+    base: Inventory,
+    options: WriteOptions,
+    dst: str,
+    chosen: verbs.MigrationChoices,
+    request: KeyRequest | None = None,
+) -> MigrationPlan:
     """Return the plan of a migration with the user's choices, after a check of the target."""
     new_job = None if chosen.to is None else inventory_of(chosen.to)
     if new_job is not None:
         options.check_target(new_job, dst)
-    plan = _plan(base, new_job, chosen.plan).renaming(chosen.renames or {}).filling(chosen.fills or {})
+    plan = _plan(base, new_job, chosen.plan, request).renaming(chosen.renames or {}).filling(chosen.fills or {})
     if chosen.last_access_ms is not None:
         plan = plan.with_last_access(whole_number("last_access_ms", chosen.last_access_ms, least=0))
     return plan.accepting(tuple(chosen.accept))
 
 
-def _plan(base: Inventory, new_job: Inventory | None, plan: str | MigrationPlan | None) -> MigrationPlan:
+def _plan(
+    base: Inventory, new_job: Inventory | None, plan: str | MigrationPlan | None, request: KeyRequest | None
+) -> MigrationPlan:
+    from statetool.migration.keys import plan_keys
+    from statetool.migration.plan import MigrationPlan
     from statetool.migration.plan import plan_migration as plan_inventories
 
-    if (new_job is None) == (plan is None):
+    rekeys = request is not None and bool(request.keys or request.key_types)
+    if (new_job is not None and plan is not None) or (new_job is None and plan is None and not rekeys):
         raise OptionError(
             "a migration needs either a snapshot of the new job or a plan",
-            hint="pass --to JOB or --plan FILE (in Python: to=, plan=)",
+            hint="pass --to JOB or --plan FILE (in Python: to=, plan=), or change keys with --key or --key-type",
         )
+    keys = () if request is None or not rekeys else plan_keys(base, new_job, request)
     if new_job is not None:
-        return plan_inventories(base, new_job)
-    assert plan is not None
-    return _read_plan(plan, base) if isinstance(plan, str) else plan
+        return plan_inventories(base, new_job, keys=keys)
+    if plan is None:
+        return MigrationPlan(states=(), metadata_version=base.metadata.version, keys=keys)
+    return replace(_read_plan(plan, base) if isinstance(plan, str) else plan, keys=keys)
 
 
 def _read_plan(path: str, base: Inventory) -> MigrationPlan:

@@ -220,7 +220,7 @@ class Gatherer:
         def duplicate(_: int, state: int, key: bytes) -> StatetoolError:
             return self.duplicate(number, state, key)
 
-        within_part = Gatherer(_PART_PREFIX, lists=self.lists, duplicate=duplicate, memory_bytes=self.memory_bytes)
+        within_part = self.within_parts(_PART_PREFIX, duplicate)
         with Spill() as spill:
             bounds = self.bounds(segments, parts)
             at_once = min(self.memory_bytes // 2, max(_PORTION_BYTES, parts * _SEGMENT_BYTES))
@@ -243,6 +243,10 @@ class Gatherer:
                     continue
                 for batch, order in batches:
                     yield replace(batch, group=np.full(len(batch), number, dtype=np.int64)), order
+
+    def within_parts(self, prefix: int, duplicate: Callable[[int, int, bytes], StatetoolError]) -> Gatherer:
+        """Return the assembler of the parts of a large key group."""
+        return Gatherer(prefix, lists=self.lists, duplicate=duplicate, memory_bytes=self.memory_bytes)
 
     def heads(self, batch: EntryBatch) -> tuple[Int64s, Any]:
         """Return the states of entries, and the first bytes of their keys without the indexes of list elements."""

@@ -22,7 +22,7 @@ from statetool.java.hashing.key_hash import key_groups
 from statetool.java.hashing.keys import KeyHasher
 from statetool.kernels.core.arrays import Int64s
 from statetool.saving.publish import Staging
-from statetool.saving.streams.conversion import StateConversion
+from statetool.saving.streams.conversion import KeyConversion, StateConversion
 from statetool.saving.streams.filters import AddedEntry, EntryFilter, added_batch
 from statetool.saving.streams.gather import Gatherer
 from statetool.saving.streams.native import HeapForm, NativeForm
@@ -57,6 +57,8 @@ class CarriedEntries:
         Type conversions of state values, by the names of states in the source.
     filter
         Chooses the entries that stay, by their keys in the source.
+    rekeyed
+        The streams whose keys replace those of the source, ``None`` if keys stay.
     """
 
     source: KeyGroupReader
@@ -65,6 +67,7 @@ class CarriedEntries:
     formula: HashFormula | None = None
     conversions: Mapping[str, StateConversion] = field(default_factory=dict)
     filter: EntryFilter | None = None
+    rekeyed: KeyedStreams | None = None
 
     @property
     def size_bytes(self) -> int:
@@ -73,8 +76,8 @@ class CarriedEntries:
 
     @property
     def stay_in_key_groups(self) -> bool:
-        """Whether entries stay in their key groups, because the max parallelism does not change."""
-        return self.source.context.max_parallelism == self.max_parallelism
+        """Whether entries stay in their key groups, because neither the max parallelism nor keys change."""
+        return self.rekeyed is None and self.source.context.max_parallelism == self.max_parallelism
 
     def by_subtask(self, streams: KeyedStreams) -> Iterator[tuple[int, CarriedEntries]]:
         """Yield the entries of each new subtask, if entries stay in their key groups."""
@@ -110,8 +113,16 @@ class CarriedEntries:
                     batch = batch.take(np.flatnonzero(ids[batch.state] >= 0))
                 if self.filter is not None:
                     batch = self.filter.apply(header, batch)
-                if len(batch):
+                if not len(batch):
+                    continue
+                if self.rekeyed is None:
                     yield from self.convert(header, replace(batch, group=new_groups.of(batch)))
+                    continue
+                for converted in self.convert(header, batch):
+                    try:
+                        yield self.rekeyed.rekey(converted)
+                    except StatetoolError as error:
+                        raise batch.locate(error) from error.__cause__
 
     def convert(self, header: KeyedHeader, batch: EntryBatch) -> Iterator[EntryBatch]:
         """Yield entries with their new values and state ids. Their key groups are new already."""
@@ -216,6 +227,8 @@ class KeyedStreams:
         Part of the names of the streams.
     native
         The native form of the state, ``None`` for canonical streams.
+    keys
+        The change of the keys of entries, if they change.
     """
 
     operator: str
@@ -228,6 +241,7 @@ class KeyedStreams:
     types: TypeContext = NOTHING_DECLARED
     label: str = "keyed"
     native: NativeForm | HeapForm | None = None
+    keys: KeyConversion | None = None
 
     @property
     def parsed(self) -> KeyedHeader:
@@ -259,7 +273,14 @@ class KeyedStreams:
 
     def gatherer(self, memory_bytes: int) -> Gatherer:
         """Return the assembler of entries for these streams."""
+        if self.keys is not None:
+            return self.keys.gatherer(self.parsed, self.prefix, memory_bytes, self.duplicate)
         return Gatherer(self.prefix, lists=self.lists, duplicate=self.duplicate, memory_bytes=memory_bytes)
+
+    def rekey(self, batch: EntryBatch) -> EntryBatch:
+        """Return entries with their new keys, as :meth:`gatherer` takes them."""
+        assert self.keys is not None
+        return self.keys.entries(self.parsed, batch, self.max_parallelism)
 
     def write(
         self, subtask: int, portions: Iterable[Segments | PackedRun], staging: Staging, memory_bytes: int

@@ -115,18 +115,10 @@ class RowFilter(MaskFilter):
         if not known.all():
             others = np.flatnonzero(~known)
             keys = decode_framed(header.key, batch.data, start[others], end[others], OPTIONS)
-            fulfilled[others[matching_rows(self._rows_of_keys(key_columns(header.key, keys)), self.where)]] = True
+            fulfilled[others[matching_rows(rows_of_keys(key_columns(header.key, keys), self.schema), self.where)]] = (
+                True
+            )
         return fulfilled[ids] if self.keep else ~fulfilled[ids]
-
-    def _rows_of_keys(self, keys: pa.Table) -> pa.Table:
-        """Return rows of keys without states: their columns are null, and say that there is none where they cannot be."""
-        schema = pa.ipc.read_schema(pa.py_buffer(self.schema))
-        columns = {name: keys[name] for name in keys.schema.names}
-        for column in schema:
-            if column.name not in columns:
-                absent = pa.nulls(len(keys), column.type)
-                columns[column.name] = absent if column.nullable else absent.fill_null(pa.scalar(False))
-        return pa.table(columns)
 
     def _keys_of(self, key_group: int) -> _Keys:
         """Return the keys of a key group that have one of the states."""
@@ -157,10 +149,21 @@ class RowFilter(MaskFilter):
                     rows = whole_batch(keys.group, [key, *in_table_order(states, spec, n)], spec)
                     fulfils = np.zeros(n, dtype=np.bool_)
                     fulfils[matching_rows(pa.Table.from_batches([rows]), self.where)] = True
-                    yield _Keys(*_gather(batch.data, keys.start, keys.end), fulfils)
+                    yield _Keys(*gather_ranges(batch.data, keys.start, keys.end), fulfils)
 
 
-def _gather(data: npt.NDArray[np.uint8], start: Int64s, end: Int64s) -> tuple[npt.NDArray[np.uint8], Int64s]:
+def rows_of_keys(keys: pa.Table, schema_bytes: bytes) -> pa.Table:
+    """Return rows of keys without states: their columns are null, and say that there is none where they cannot be."""
+    schema = pa.ipc.read_schema(pa.py_buffer(schema_bytes))
+    columns = {name: keys[name] for name in keys.schema.names}
+    for column in schema:
+        if column.name not in columns:
+            absent = pa.nulls(len(keys), column.type)
+            columns[column.name] = absent if column.nullable else absent.fill_null(pa.scalar(False))
+    return pa.table(columns)
+
+
+def gather_ranges(data: npt.NDArray[np.uint8], start: Int64s, end: Int64s) -> tuple[npt.NDArray[np.uint8], Int64s]:
     """Return ranges of bytes one after another, and the end of each."""
     sizes = end - start
     ends = np.cumsum(sizes)
@@ -181,7 +184,7 @@ def _concat(parts: Sequence[_Keys]) -> _Keys:
 
 def _look_up(keys: _Keys, data: npt.NDArray[np.uint8], start: Int64s, end: Int64s) -> Int64s:
     """Return 1 for each range of bytes that is a key with a positive result, 0 for other keys, and -1 if it is none of the keys."""
-    wanted, ends = _gather(data, start, end)
+    wanted, ends = gather_ranges(data, start, end)
     both = _concat([keys, _Keys(wanted, ends, np.zeros(len(ends), dtype=np.bool_))])
     count = len(keys.ends)
     ids, first = distinct(both.data, both.starts, both.ends, np.zeros(len(both.ends), dtype=np.int64))
@@ -202,7 +205,7 @@ def row_filter(operator: OperatorInventory, where: str, *, keep: bool) -> RowFil
     states = table_states(operator, ())
     columns = KeyedStateKind().plan(operator, ScanRequest.of(), states).column_of
     used = names_in(where)
-    _check_written(used, where, columns)
+    check_written(used, where, columns)
     lower = {name.lower() for name in used}
     named = [n for n, c in columns.items() if c is not None and any((c + s).lower() in lower for s in ("", *SUFFIXES))]
     scan = plan_table(operator, ScanRequest.of(states=named, decimals=OPTIONS.decimals)).scan()
@@ -219,7 +222,7 @@ def row_filter(operator: OperatorInventory, where: str, *, keep: bool) -> RowFil
     )
 
 
-def _check_written(used: Collection[str], where: str, columns: Mapping[str, str | None]) -> None:
+def check_written(used: Collection[str], where: str, columns: Mapping[str, str | None]) -> None:
     """Refuse a name that may mean several states, whose names differ only in case, unless it is exactly that of a column."""
     for name in sorted(used):
         similar = [state for state in columns if state.lower() == name.lower()]

@@ -10,6 +10,7 @@ from statetool.api.write.options import described
 from statetool.api.write.verbs.base import (
     BACKEND,
     DST,
+    EQUALS_IN_UID,
     FORMAT,
     MATCH,
     ON_PLAN,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from statetool.api.savepoint import Savepoint
     from statetool.migration.plan import MigrationPlan
+    from statetool.serializers.core.base import Serializer
 
 _ACCEPT: Final = described(
     "Names of steps, from the plan's ``rows``.",
@@ -93,6 +95,50 @@ class Migrate(MigrationChoices):
 
     src: str | Savepoint = field(metadata=SRC)
     dst: str = field(metadata=DST)
+    keys: Mapping[str, str] | None = parameter(
+        'New keys of operators, as SQL expressions (of DuckDB) of the old ``key`` and of the states of the key: ``{uid: "key % 100"}``. All'
+        " keyed states, windows and timers of the operator follow, into the key groups of their new keys.",
+        "New key of all state of an operator: a SQL expression of key and the states of the key.",
+        default=None,
+        flag="--key UID=SQL",
+        example=EQUALS_IN_UID,
+    )
+    key_types: Mapping[str, str | Serializer] | None = parameter(
+        "New types of keys by uid: a SQL type such as ``BIGINT``, or one of ``statetool.flink``. Without an expression, keys keep their values."
+        " By default, the type of the new job, or the one that follows from the expression.",
+        "New type of the keys of an operator, such as BIGINT.  [default: that of JOB]",
+        kind="pairs",
+        default=None,
+        flag="--key-type UID=TYPE",
+        example=EQUALS_IN_UID,
+    )
+    on_conflict: Mapping[str, str] | None = parameter(
+        "What to do if old keys meet under one new key, by kind of state (``value``, ``list``, ``map``, ``reducing``, ``aggregating``,"
+        ' ``timers``): ``{"list": "merge", "value": "keep-newest"}``. By default, and for kinds that are not given, it is an error. ``"merge"``'
+        ' joins lists, and unites maps without equal keys, and timers. Other kinds need ``merges``. ``"keep-newest"`` takes the value with'
+        " the latest access, or the one that ``newest`` chooses, for maps by key of the map.",
+        "If old keys meet: merge, keep-newest or error, by kind of state: value, list, map, reducing, aggregating, timers.",
+        default=None,
+        flag="--on-conflict KIND=POLICY",
+    )
+    merges: Mapping[str, str] | None = parameter(
+        'SQL expressions that merge two values ``a`` and ``b``: ``{"orders.total": "a + b"}``.',
+        "SQL expression that merges two values a and b.",
+        default=None,
+        flag="--merge STATE=SQL",
+    )
+    newest: Mapping[str, str] | None = parameter(
+        'SQL expressions of ``value`` that are greatest for the newest value: ``{"orders.last": "value.time"}``.',
+        "SQL expression of value that is greatest for the newest one.",
+        default=None,
+        flag="--newest STATE=SQL",
+    )
+    hashes: Mapping[str, str] | None = parameter(
+        '``{Java class: "Objects.hash(a, b)"}`` for classes of new keys (words: :mod:`statetool.types.conventions`).',
+        "Hash code of a class of new keys: 'Objects.hash(a, b)'.",
+        default=None,
+        flag="--hash CLASS=FORMULA",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

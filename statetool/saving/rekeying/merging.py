@@ -1,0 +1,129 @@
+"""Values of several old keys under one new key: merged by a SQL expression, or the newest of them."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from statetool.columns.arrays import as_arrow
+from statetool.columns.encode import measure
+from statetool.columns.pieces import Encoded, pack
+from statetool.columns.types import table_column
+from statetool.columns.values import StateLayout, decode_framed, map_values
+from statetool.errors import EncodeError
+from statetool.formats.keyed.entries import EntryBatch
+from statetool.formats.state_meta import StateMetaInfo
+from statetool.kernels.core.arrays import Int64s
+from statetool.saving.rekeying.expressions import evaluate
+from statetool.types import LogicalType, TtlType
+from statetool.types.options import ReadOptions
+
+#: How expressions see values.
+OPTIONS: Final = ReadOptions(decimals="plain", ttl="raw")
+
+
+def value_type(meta: StateMetaInfo) -> LogicalType:
+    """Return the type of the values of a state, without their last access."""
+    logical = StateLayout(meta).element.logical
+    return logical.value if isinstance(logical, TtlType) else logical
+
+
+def columns_of(meta: StateMetaInfo, *names: str) -> pa.Schema:
+    """Return the columns that expressions see, each with a value of a state."""
+    column = table_column(value_type(meta), OPTIONS)
+    return pa.schema([field for name in names for field in column.fields(name)])
+
+
+def merge_values(meta: StateMetaInfo, entries: EntryBatch, edges: Int64s, sql: str) -> Encoded:
+    """Merge values one after another by an expression of the columns ``a`` and ``b``. The last access is the latest one.
+
+    Parameters
+    ----------
+    edges
+        int64[n + 1]: the entries ``edges[i] .. edges[i + 1]`` become one.
+
+    Raises
+    ------
+    OptionError, EncodeError
+        The expression cannot be evaluated, or its result does not fit the type of the state.
+    """
+    element = StateLayout(meta).element
+    stamps, values = _parts(meta, _decode(meta, entries))
+    counts = np.diff(edges)
+    merged = values.take(as_arrow(edges[:-1]))
+    for step in range(1, int(counts.max())):
+        rows = np.flatnonzero(counts > step)
+        others = values.take(as_arrow(edges[:-1][rows] + step))
+        both = _table(meta, a=merged.take(as_arrow(rows)), b=others)
+        # Encoded and decoded again, so that the next step sees exactly what the state would hold.
+        encoded = pack(measure(_value_serializer(meta), evaluate(both, sql)))
+        ends = encoded.offsets
+        fresh = decode_framed(_value_serializer(meta), encoded.data, ends[:-1], ends[1:], OPTIONS)
+        source = np.arange(len(merged))
+        source[rows] = len(merged) + np.arange(len(rows))
+        merged = pa.concat_arrays([merged, fresh.cast(merged.type)]).take(as_arrow(source))
+    if stamps is not None:
+        latest = pa.array(np.maximum.reduceat(stamps, edges[:-1]))
+        merged = pa.StructArray.from_arrays([latest, merged], names=["last_access", "value"])
+    return pack(measure(element, merged))
+
+
+def newest_of(
+    meta: StateMetaInfo, entries: EntryBatch, edges: Int64s, sql: str | None
+) -> tuple[Int64s, tuple[int, int] | None]:
+    """Return the newest entry of each run, and two entries of a run of which neither is newer, ``None`` if there are none."""
+    stamps, values = _parts(meta, _decode(meta, entries))
+    order: Any = stamps if sql is None else _ranks(meta, values, sql)
+    if order is None:
+        return edges[:-1], (int(edges[0]), int(edges[0]) + 1)
+    raw = [bytes(entries.data[a:b]) for a, b in zip(entries.value, entries.value_end, strict=True)]
+    chosen = np.empty(len(edges) - 1, dtype=np.int64)
+    for i, (low, high) in enumerate(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)):
+        best = low + int(np.argmax(order[low:high]))
+        for other in range(low, high):
+            if other != best and order[other] == order[best] and raw[other] != raw[best]:
+                return chosen, (min(best, other), max(best, other))
+        chosen[i] = best
+    return chosen, None
+
+
+def _ranks(meta: StateMetaInfo, values: pa.Array, sql: str) -> Any:
+    result = evaluate(_table(meta, value=values), sql)
+    if result.null_count:
+        raise EncodeError(
+            f"the expression {sql!r} is null for a value", hint="choose an expression that orders all values"
+        ).at(state=meta.name)
+    return pc.rank(result, tiebreaker="dense").to_numpy(zero_copy_only=False).astype(np.int64)
+
+
+def _decode(meta: StateMetaInfo, entries: EntryBatch) -> pa.Array:
+    layout = StateLayout(meta)
+    place = entries.data, entries.value, entries.value_end, OPTIONS
+    return map_values(layout.element, *place) if layout.kind == "map" else decode_framed(layout.element, *place)
+
+
+def _parts(meta: StateMetaInfo, decoded: pa.Array) -> tuple[Any, pa.Array]:
+    """Return the last access of values, ``None`` without a time to live, and the values themselves."""
+    if not isinstance(StateLayout(meta).element.logical, TtlType):
+        return None, decoded
+    stamps = pc.struct_field(decoded, "last_access").cast(pa.int64()).to_numpy(zero_copy_only=False)
+    return stamps, pc.struct_field(decoded, "value")
+
+
+def _value_serializer(meta: StateMetaInfo) -> Any:
+    element = StateLayout(meta).element
+    return dict(element.children())["value"] if isinstance(element.logical, TtlType) else element
+
+
+def _table(meta: StateMetaInfo, **columns: pa.Array) -> pa.Table:
+    column = table_column(value_type(meta), OPTIONS)
+    arrays = [array for values in columns.values() for array in column.arrays(values)]
+    return pa.Table.from_arrays(arrays, schema=columns_of(meta, *columns))
+
+
+def has_stamps(meta: StateMetaInfo) -> bool:
+    """Return True if the values of a state have a time to live, so that their last access is stored."""
+    return isinstance(StateLayout(meta).element.logical, TtlType)
