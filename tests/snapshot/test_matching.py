@@ -99,7 +99,7 @@ def test_random_ids_in_uids_and_names_of_a_library_do_not_count(tmp_path: Path) 
         uid = f"a-dynamic-{uuid.UUID(int=number)}-pre-commit-topology"
         label = OperatorLabel(operator_id_for_uid(uid), uid, name)
         runs.append([replace(o, label=label, has_state=True) if o is first else o for o in old])
-    rows = match_operators(*runs, {}).rows
+    rows = match_operators(runs[0], runs[1], {}).rows
     (found,) = (m for m in rows if m.old_id != m.new_id)
     assert (found.verdict, found.old_name, found.new_name) == (
         "matched",
