@@ -30,7 +30,7 @@ _SOME = {
 
 @pytest.mark.in_turn(0)  # how keys are written depends on the form, and their key groups on their type
 @pytest.mark.case("{form}")
-@pytest.mark.parametrize("form", ["rocksdb", "native", "native-heap"])
+@pytest.mark.parametrize("form", ["rocksdb", "heap", "native"])
 def test_state_is_found_by_new_keys(flink: FlinkMachine, corpus: Path, tmp_path: Path, form: str) -> None:
     wrong = wrong_after(flink, corpus, tmp_path, form, _SOME)
     assert {name: of for name, of in wrong.items() if of} == {}

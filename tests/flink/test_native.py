@@ -53,8 +53,7 @@ _MODES: Final = ("CLAIM", "NO_CLAIM")
 
 @pytest.mark.case("{name}")
 @pytest.mark.in_turn(1)
-@pytest.mark.parametrize("name", _CASES)
-@pytest.mark.parametrize("parallelism", [1, 2, 3])
+@pytest.mark.parametrize(("name", "parallelism"), zip(_CASES, itertools.cycle([1, 2, 3])))
 def test_a_native_savepoint_restores_at_each_parallelism(
     flink: FlinkMachine, corpus: Path, tmp_path: Path, name: str, parallelism: int
 ) -> None:
@@ -86,8 +85,7 @@ def test_a_native_savepoint_restores_at_each_parallelism(
 @pytest.mark.case("{name}")
 @pytest.mark.in_turn(2)
 @pytest.mark.parametrize("name", ["rocksdb-canonical", "hashmap-canonical"])
-@pytest.mark.parametrize("mode", _MODES)
-@pytest.mark.parametrize("ingest", [False, True])
+@pytest.mark.parametrize(("mode", "ingest"), zip(_MODES, [False, True]))
 def test_the_job_goes_on_from_its_incremental_checkpoints(
     flink: FlinkMachine, corpus: Path, tmp_path: Path, name: str, mode: str, *, ingest: bool
 ) -> None:
@@ -136,8 +134,7 @@ def test_a_job_of_forst_goes_on_from_its_checkpoints(
 
 @pytest.mark.case("{name}")
 @pytest.mark.in_turn(3)
-@pytest.mark.parametrize("name", [*_CASES, "forst-native"])
-@pytest.mark.parametrize("mode", _MODES)
+@pytest.mark.parametrize(("name", "mode"), zip([*_CASES, "forst-native"], itertools.cycle(_MODES)))
 def test_a_job_of_the_heap_backend_goes_on(
     flink: FlinkMachine, corpus: Path, tmp_path: Path, name: str, mode: str
 ) -> None:

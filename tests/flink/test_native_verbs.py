@@ -58,8 +58,10 @@ def transform(
 
 @pytest.mark.case("{written}")
 @pytest.mark.in_turn(1)
-@pytest.mark.parametrize("written", ["rocksdb-canonical", "rocksdb-incremental", "rocksdb-heap-timers"])
-@pytest.mark.parametrize("verb", [rescale, keep, transform])
+@pytest.mark.parametrize(
+    ("written", "verb"),
+    [("rocksdb-canonical", rescale), ("rocksdb-incremental", keep), ("rocksdb-heap-timers", transform)],
+)
 @pytest.mark.parametrize("backend", ["rocksdb", "heap", pytest.param("forst", marks=pytest.mark.since(2, 0))])
 def test_a_native_copy_restores(
     flink: FlinkMachine, corpus: Path, tmp_path: Path, written: str, verb: Callable[..., dict[str, Any]], backend: str
