@@ -45,8 +45,11 @@ COMMANDS: Final = {
         "split": ("statetool.cli.write.merge:split", "Split a snapshot into those of two jobs"),
         "move-state": ("statetool.cli.write.merge:move_state", "Move keyed states to another operator"),
         "set": ("statetool.cli.write.values:set_values", "Set values and timers of one key"),
-        "set-elements": ("statetool.cli.write.values:set_elements", "Change elements of an operator state"),
-        "purge": ("statetool.cli.write.values:purge", "Remove expired state and obsolete windows"),
+        "set-elements": (
+            "statetool.cli.write.values:set_elements",
+            "Change, remove or add elements of an operator state",
+        ),
+        "purge": ("statetool.cli.write.values:purge", "Remove expired values, overdue timers and obsolete windows"),
         "erase": ("statetool.cli.write.erase:erase", "Remove all state of some keys"),
         "keep": ("statetool.cli.write.erase:keep", "Remove all state except that of some keys"),
         "sample": ("statetool.cli.write.erase:sample", "Write a small savepoint for tests"),

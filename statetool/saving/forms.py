@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from statetool.errors import OptionError
-from statetool.formats.state_meta import KEY_VALUE_V2
 
 if TYPE_CHECKING:
     from statetool.entries.form import Layout as StoredLayout
@@ -100,6 +99,8 @@ class BaseForms:
     @cached_property
     def are_of_forst(self) -> bool:
         """Whether all keyed state is in databases, and some of it is asynchronous, as only a job on ForSt has it."""
+        from statetool.formats.state_meta import KEY_VALUE_V2
+
         metas = (meta for o in self._keyed for _, meta in o.keyed_states.values())
         return self.are_databases and any(meta.backend_type == KEY_VALUE_V2 for meta in metas)
 

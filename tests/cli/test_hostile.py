@@ -188,6 +188,7 @@ COMMANDS: Final = (
     ("sources", "schemas", "PATH"),
     ("sources", "check", "PATH", "--uid", HOSTILE),
     ("sources", "lag", "PATH", "--uid", HOSTILE, "--ends", "CONFIG"),
+    ("set-elements", "PATH", "NEW", "--uid", HOSTILE, "--state", HOSTILE, "--where", HOSTILE, "--remove", "--dry-run"),
     ("sources", "set", "PATH", "NEW", "--uid", HOSTILE, f"{HOSTILE}=1", "--dry-run"),
     ("sinks", "list", "PATH"),
     ("sinks", "pending", "PATH", "--commands"),

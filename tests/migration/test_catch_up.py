@@ -130,8 +130,8 @@ def test_snapshots_of_flink_are_caught_up(corpus: Path, tmp_path: Path, kind: st
     later_id = a.checkpoint_id + 1
     values = {"registered": 77}
     statetool.set_values(a, str(tmp_path / "b"), "timers", "timer-3", values, checkpoint_id=later_id)
-    statetool.migrate(a, str(tmp_path / "migrated"), to=job)
-    statetool.migrate(str(tmp_path / "b"), str(tmp_path / "whole"), to=job)
+    statetool.migrate(a, str(tmp_path / "migrated"), to=job, format="canonical")
+    statetool.migrate(str(tmp_path / "b"), str(tmp_path / "whole"), to=job, format="canonical")
     statetool.catch_up(str(tmp_path / "migrated"), a, str(tmp_path / "b"), str(tmp_path / "caught-up"), to=job)
     first, second = (Inventory(str(tmp_path / name)).operators["timers"] for name in ("caught-up", "whole"))
     assert stream_bytes(first) == stream_bytes(second)

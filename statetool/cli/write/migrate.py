@@ -119,7 +119,7 @@ def migrate(options: CommonOptions, given: verbs.Migrate, **files: Any) -> None:
 
     Examples:
       statetool migrate savepoint-1a2b migrated --to savepoint-of-new-job
-      statetool migrate savepoint-1a2b migrated --to savepoint-of-new-job --match auto
+      statetool migrate savepoint-1a2b migrated --to new-savepoint --match auto
       statetool migrate savepoint-1a2b migrated --plan plan.json
     """
     of = _FilesOfJobs(**files)

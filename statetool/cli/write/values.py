@@ -103,7 +103,7 @@ def set_elements(options: CommonOptions, given: verbs.SetElements) -> None:
 
     Examples:
       statetool set-elements sp new --uid a --state open --where value=5 --remove
-      statetool set-elements sp new --uid a --state m --add '{"key": 1, "value": 2}'
+      statetool set-elements sp new --uid a --state m --add '{"key":1,"value":2}'
       statetool set-elements sp new --uid a --state offsets --remove-copies
     """
     plan = run_verb(given, options, reading=[given.uid])
