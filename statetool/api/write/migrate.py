@@ -40,7 +40,8 @@ def plan_migration(
     to
         A savepoint of the new job. Its state may be empty, but must be registered.
     match
-        As for :func:`migrate`.
+        Which operators of the new job have other ids: ``"auto"`` matches those with evidence that fits no other operator
+        (:func:`statetool.match`), or pass the file of ``statetool match``, or ``{old uid or id: new uid or id}``.
 
     Returns
     -------
