@@ -1,4 +1,4 @@
-"""Sessions of the check: ``nox -s unit`` runs one, ``.ci/run`` all of them, and CI each on a machine of its own.
+"""Sessions of the check: ``nox -s unit`` runs one, ``.ci/run`` all but ``lakes``, and CI each on a machine of its own.
 
 Sessions without an environment of their own use the one at hand: ``pip install -e '.[test,docs]'``.
 """
