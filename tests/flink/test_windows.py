@@ -18,8 +18,8 @@ from statetool.saving.local import LocalRunner
 from statetool.saving.streams.expired import ExpiredFilter
 from statetool.saving.versions import parse_release
 from statetool.snapshot.inventory import Inventory
-from tests.flink.test_erase import IN_PLACE, opened, restored_differences
 from tests.support.flink.corpus_cases import expected_of, own_case
+from tests.support.flink.edited import IN_PLACE, opened, restored_differences
 from tests.support.flink.machine import FlinkMachine
 from tests.support.flink.sql import Input, Query, Row, run_query
 
