@@ -13,10 +13,10 @@ from typing_extensions import Unpack
 from statetool.api.execution import Execution
 from statetool.api.job_classes import classes_of, new_job_classes
 from statetool.api.load import inventory_of
-from statetool.api.matching import with_ids_of
 from statetool.api.savepoint import Savepoint
 from statetool.api.start_options import StartOptions, restore_options, run_options
 from statetool.errors import OptionError
+from statetool.saving.uids import with_ids_of
 from statetool.tables.request import list_options
 from statetool.types.options import name_list, whole_number
 

@@ -6,16 +6,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, TypeGuard
 
 from statetool.api.load import inventory_of
-from statetool.errors import OptionError
 
 if TYPE_CHECKING:
     from statetool.api.savepoint import Savepoint
-    from statetool.snapshot.inventory import Inventory
     from statetool.snapshot.matching import Matching
 
 _PLAN: Final = ".json"
-#: The match that compares the operators of both jobs.
-AUTO: Final = "auto"
 
 
 def match(a: str | Savepoint, b: str | Savepoint, *, given: Mapping[str, str] | None = None) -> Matching:
@@ -66,51 +62,6 @@ def match(a: str | Savepoint, b: str | Savepoint, *, given: Mapping[str, str] | 
     old = planned_facts(CompiledPlan.read(a)) if is_plan(a) else snapshot_facts(inventory_of(a))
     new = planned_facts(CompiledPlan.read(b), old) if is_plan(b) else snapshot_facts(inventory_of(b))
     return match_operators(old, new, given or {})
-
-
-def with_ids_of(old: Inventory, new: Inventory | None, match: str | Mapping[str, str] | None) -> Inventory:
-    """Return a snapshot as the copy in which operators have the ids of the new job; as it is without a match, or if no id differs.
-
-    Parameters
-    ----------
-    match
-        ``"auto"``, the file of ``statetool match``, or new uids (or ids) by old ones. ``None`` for no match.
-
-    Raises
-    ------
-    OptionError
-        An operator that has state is ambiguous, the file is that of other jobs, or ``"auto"`` is given without the new job.
-    UnknownNameError
-        An operator does not exist.
-    """
-    from statetool.saving.uids import change_uids
-
-    changes = {} if match is None else changes_of_match(old, new, match)
-    return old.with_ids(change_uids(old.metadata, changes), changes.values()) if changes else old
-
-
-def changes_of_match(old: Inventory, new: Inventory | None, match: str | Mapping[str, str]) -> dict[str, str]:
-    """Return the new uid, or the new id, by old id or name; parameters and errors as for :func:`with_ids_of`."""
-    if not isinstance(match, str):
-        return dict(match)
-    from statetool.io.json_text import read_json
-    from statetool.snapshot.matching import Matching, match_operators
-    from statetool.snapshot.operator_facts import snapshot_facts
-
-    if match == AUTO:
-        if new is None:
-            raise OptionError(
-                "--match auto needs a snapshot of the new job",
-                hint="give one (B, or --to), or the file of statetool match A B --write FILE: --match FILE",
-            )
-        return match_operators(snapshot_facts(old), snapshot_facts(new), {}).changes
-    try:
-        matching = Matching.parse(read_json(match))
-        known = [{label.operator_id: label for label in i.labels} for i in (old, new) if i is not None]
-        matching.check_fits(known[0], known[1] if new is not None else None)
-        return matching.changes
-    except OptionError as error:
-        raise error.at(file=match) from None
 
 
 def is_plan(side: str | Savepoint) -> TypeGuard[str]:

@@ -443,7 +443,7 @@ class Savepoint:
             snapshots are not ``equal``.
         """
         from statetool.analysis.comparison.plan import ComparisonRequest, plan_comparison
-        from statetool.api.matching import with_ids_of  # imports this module
+        from statetool.saving.uids import with_ids_of
 
         request = ComparisonRequest(
             operators=None if operators is None else name_list("operators", operators),

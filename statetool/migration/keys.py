@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
     from statetool.formats.state_meta import StateMetaInfo
     from statetool.kernels.core.arrays import Bytes, Int64s
-    from statetool.saving.rekeying.change import KeyChange, Policy
+    from statetool.saving.rekeying.change import KeyChange
+    from statetool.saving.rekeying.meeting import Policy
     from statetool.snapshot.inventory import Inventory
     from statetool.snapshot.operator import OperatorInventory
     from statetool.types.declared import TypeContext
@@ -212,9 +213,7 @@ def _plan_operator(
         newest=_of_operator(request.newest, uid),
     )
     _check_expressions(change, header.states)
-    timers = sum(m.kind == "timers" for m in header.states)
-    text = f"{old.type_name} becomes {new.type_name}{'' if sql is None else f' by {sql}'}, in {len(header.states) - timers} states"
-    text += f" and {timers} timer services" if timers else ""
+    text = f"{old.type_name} becomes {new.type_name}{'' if sql is None else f' by {sql}'}, in {_counted(header.states)}"
     kept = tuple(
         o.label
         for o in base.operators.values()
@@ -225,6 +224,11 @@ def _plan_operator(
     return KeyMigration(
         uid=operator.label, before=old.type_name, after=new.type_name, text=text, change=change, kept=kept
     )
+
+
+def _counted(states: tuple[StateMetaInfo, ...]) -> str:
+    timers = sum(meta.kind == "timers" for meta in states)
+    return f"{len(states) - timers} states" + (f" and {timers} timer services" if timers else "")
 
 
 def _check_old_key(operator: OperatorInventory, key: Serializer, states: tuple[StateMetaInfo, ...]) -> None:

@@ -1,4 +1,4 @@
-"""Change the uids (and so the ids) of operators, in the metadata only.
+"""Change the uids (and so the ids) of operators, in the metadata only, also to those of the operators that match them in another job.
 
 Follows ``StreamGraphHasherV2`` (a uid's id is its murmur3 hash) and ``StateAssignmentOperation`` (state is found by id).
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from statetool.errors import OptionError, UnknownNameError, suggest
 from statetool.formats.metadata import OperatorState, SnapshotMetadata
@@ -16,6 +16,11 @@ from statetool.formats.operator_id import operator_id_for_uid
 from statetool.snapshot.uids import find_exact, operator_labels
 from statetool.snapshot.uids import find_operator as find_label
 
+if TYPE_CHECKING:
+    from statetool.snapshot.inventory import Inventory
+
+#: The match that compares the operators of both jobs.
+AUTO: Final = "auto"
 _OPERATOR_ID: Final = re.compile(r"[0-9a-fA-F]{32}")
 #: Metadata version that stores uids and names as text.
 _NAMED_VERSION: Final = 5
@@ -116,3 +121,46 @@ def _rename_operator(operator: OperatorState, new: str, version: int) -> Operato
 
 def _label(operator: OperatorState) -> str:
     return operator.uid or operator.operator_id
+
+
+def with_ids_of(old: Inventory, new: Inventory | None, match: str | Mapping[str, str] | None) -> Inventory:
+    """Return a snapshot as the copy in which operators have the ids of the new job; as it is without a match, or if no id differs.
+
+    Parameters
+    ----------
+    match
+        ``"auto"``, the file of ``statetool match``, or new uids (or ids) by old ones. ``None`` for no match.
+
+    Raises
+    ------
+    OptionError
+        An operator that has state is ambiguous, the file is that of other jobs, or ``"auto"`` is given without the new job.
+    UnknownNameError
+        An operator does not exist.
+    """
+    changes = {} if match is None else changes_of_match(old, new, match)
+    return old.with_ids(change_uids(old.metadata, changes), changes.values()) if changes else old
+
+
+def changes_of_match(old: Inventory, new: Inventory | None, match: str | Mapping[str, str]) -> dict[str, str]:
+    """Return the new uid, or the new id, by old id or name; parameters and errors as for :func:`with_ids_of`."""
+    if not isinstance(match, str):
+        return dict(match)
+    from statetool.io.json_text import read_json
+    from statetool.snapshot.matching import Matching, match_operators
+    from statetool.snapshot.operator_facts import snapshot_facts
+
+    if match == AUTO:
+        if new is None:
+            raise OptionError(
+                "--match auto needs a snapshot of the new job",
+                hint="give one (B, or --to), or the file of statetool match A B --write FILE: --match FILE",
+            )
+        return match_operators(snapshot_facts(old), snapshot_facts(new), {}).changes
+    try:
+        matching = Matching.parse(read_json(match))
+        known = [{label.operator_id: label for label in i.labels} for i in (old, new) if i is not None]
+        matching.check_fits(known[0], known[1] if new is not None else None)
+        return matching.changes
+    except OptionError as error:
+        raise error.at(file=match) from None

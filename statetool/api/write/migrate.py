@@ -10,11 +10,11 @@ from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from statetool.api.load import inventory_of
-from statetool.api.matching import changes_of_match, with_ids_of
 from statetool.api.savepoint import Savepoint
 from statetool.api.write.options import KeyedWriteOptions, WriteOptions
 from statetool.api.write.verbs import migrate as verbs
 from statetool.errors import OptionError
+from statetool.saving.uids import changes_of_match, with_ids_of
 from statetool.types.options import whole_number
 
 if TYPE_CHECKING:

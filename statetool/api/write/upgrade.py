@@ -12,12 +12,12 @@ from typing_extensions import Unpack
 from statetool.api.execution import Execution
 from statetool.api.job_classes import classes_of, new_job_classes
 from statetool.api.load import inventory_of
-from statetool.api.matching import with_ids_of
 from statetool.api.savepoint import Savepoint
 from statetool.api.start_options import StartOptions, restore_options
 from statetool.api.write.migrate import release_of
 from statetool.api.write.options import WriteOptions
 from statetool.errors import FormatError, OptionError, UnsupportedError, several
+from statetool.saving.uids import with_ids_of
 from statetool.snapshot.inventory import Inventory
 from statetool.tables.request import list_options
 from statetool.types.declared import ClassSource, TypeContext
@@ -241,11 +241,7 @@ def upgrade(
     started = restore_options(**start)
     options = WriteOptions.of(locals())
     form = _form_of(format, backend)
-    base = options.open(src, dst)
-    if old_classes := classes_of(name_list("jars", jars)):
-        base = base.with_types(replace(base.types, source=old_classes))
-    new_job = None if to is None else inventory_of(to)
-    base = with_ids_of(base, new_job, match)
+    base, new_job = _sides(options.open(src, dst), to, jars, match)
     classes = _new_classes(other_jars, base, new_job)
     if new_job is not None:
         options.check_target(new_job, dst)
@@ -272,6 +268,20 @@ def upgrade(
     release = flink_version or release_of(plan, base)
     options.write(base, dst, flink_version=release, prove=prove, changes=plan.changes, form=form)
     return done
+
+
+def _sides(
+    base: Inventory,
+    to: str | Savepoint | None,
+    jars: Iterable[str | os.PathLike[str]],
+    match: str | Mapping[str, str] | None,
+) -> tuple[Inventory, Inventory | None]:
+    """Return the snapshot with the classes of its job and the ids of the new one, and the snapshot of the new job."""
+    old_classes = classes_of(name_list("jars", jars))
+    new_job = None if to is None else inventory_of(to)
+    if old_classes:
+        base = base.with_types(replace(base.types, source=old_classes))
+    return with_ids_of(base, new_job, match), new_job
 
 
 def _form_of(format: str, backend: str | None) -> SnapshotForm:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 import statetool
-from statetool.api.matching import changes_of_match, with_ids_of
 from statetool.api.write.verbs import migrate as verbs
 from statetool.api.write.verbs.values import Transform
 from statetool.cli.group import Command
@@ -31,7 +30,7 @@ from statetool.cli.read.inspect import comparison_record
 from statetool.cli.verb import open_given, report_target, run_verb, verb_options
 from statetool.cli.verdicts import command_line, echo_check_of_result, show_comparison
 from statetool.errors import OptionError, StatetoolError
-from statetool.saving.uids import id_and_uid
+from statetool.saving.uids import changes_of_match, id_and_uid, with_ids_of
 from statetool.snapshot.metadata_tables import operator_row
 from statetool.types.operators import OperatorLabel
 

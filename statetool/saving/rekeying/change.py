@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +23,7 @@ from statetool.java.hashing.key_hash import key_groups
 from statetool.java.hashing.keys import KeyHasher
 from statetool.java.hashing.possible_keys import nulls_among
 from statetool.kernels.core.arrays import Bytes, Int64s
-from statetool.saving.rekeying.meeting import OLD_KEY_BYTES, MeetingGatherer
+from statetool.saving.rekeying.meeting import OLD_KEY_BYTES, MeetingGatherer, Policy
 from statetool.saving.streams.filters import hash_bytes, key_bounds
 from statetool.saving.streams.keyed import key_to_text, parse_keyed_header
 from statetool.saving.streams.measured_entries import MeasuredEntries
@@ -34,7 +34,6 @@ from statetool.types.declared import TypeContext
 if TYPE_CHECKING:
     from statetool.saving.streams.conversion import DuplicateError
 
-Policy: TypeAlias = Literal["error", "merge", "keep-newest"]
 _NULL: Final = "Flink has no null keys: choose an expression that gives each key a value, or erase such keys first (statetool erase)"
 
 

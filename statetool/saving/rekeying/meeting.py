@@ -6,7 +6,8 @@ batch in a repeatable order. The old key precedes the value. Markers, which are 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
 
 import numpy as np
 
@@ -14,17 +15,20 @@ from statetool.columns.pieces import Joined, Ranges, pack
 from statetool.errors import StatetoolError, UnsupportedError
 from statetool.formats.keyed.entries import EntryBatch, concat
 from statetool.formats.keyed.header import KeyedHeader
+from statetool.formats.state_meta import StateMetaInfo
 from statetool.kernels.core.arrays import Bytes, Int64s
 from statetool.kernels.entries.deal import mark_equal
 from statetool.saving.rekeying.merging import merge_values, newest_of
 from statetool.saving.streams.gather import Gatherer
 from statetool.saving.streams.keyed import key_to_text
 from statetool.saving.streams.runs import INDEX_BYTES, PackedRun, entry_batch, order_of_keys, pack_run
+from statetool.serializers.core.base import Serializer
 
 if TYPE_CHECKING:
-    from statetool.saving.rekeying.change import KeyChange
     from statetool.saving.streams.conversion import DuplicateError
 
+#: What happens to entries of two old keys that meet.
+Policy: TypeAlias = Literal["error", "merge", "keep-newest"]
 #: Bytes of the length of an old key before a value.
 OLD_KEY_BYTES: Final = 4
 _POLICY: Final = (
@@ -32,12 +36,39 @@ _POLICY: Final = (
 )
 
 
+class MeetingRules(Protocol):
+    """What happens to entries of two old keys that meet: a :class:`~statetool.saving.rekeying.change.KeyChange`."""
+
+    @property
+    def old_key(self) -> Serializer:
+        """The serializer of the old keys."""
+        ...
+
+    @property
+    def merges(self) -> Mapping[str, str]:
+        """SQL expressions that merge two values, by state."""
+        ...
+
+    @property
+    def newest(self) -> Mapping[str, str]:
+        """SQL expressions whose greatest result marks the newest value, by state."""
+        ...
+
+    def policy(self, meta: StateMetaInfo) -> Policy:
+        """Return what happens to entries of a state that meet."""
+        ...
+
+    def shuffled_states(self, header: KeyedHeader) -> frozenset[int]:
+        """Return the state ids of entries, and of the markers of old keys."""
+        ...
+
+
 class MeetingGatherer(Gatherer):
     """Assembler of the entries that :meth:`~statetool.saving.rekeying.change.KeyChange.entries` makes."""
 
     def __init__(
         self,
-        change: KeyChange,
+        change: MeetingRules,
         header: KeyedHeader,
         prefix: int,
         *,
