@@ -197,7 +197,8 @@ def migrate(
         ``"merge"`` joins lists, and unites maps without equal keys, and timers. Other kinds need ``merges``. ``"keep-newest"`` takes the
         value with the latest access, or the one that ``newest`` chooses, for maps by key of the map.
     merges
-        SQL expressions that merge two values ``a`` and ``b``: ``{"orders.total": "a + b"}``.
+        Associative SQL expressions that merge two values ``a`` and ``b``: ``{"orders.total": "a + b"}``. Values are merged in no particular
+        order.
     newest
         SQL expressions of ``value`` that are greatest for the newest value: ``{"orders.last": "value.time"}``.
     hashes

@@ -38,7 +38,9 @@ def columns_of(meta: StateMetaInfo, *names: str) -> pa.Schema:
 
 
 def merge_values(meta: StateMetaInfo, entries: EntryBatch, edges: Int64s, sql: str) -> Encoded:
-    """Merge values one after another by an expression of the columns ``a`` and ``b``. The last access is the latest one.
+    """Merge values by an expression of the columns ``a`` and ``b``. The last access is the latest one.
+
+    Neighbours are merged, then the results, as Flink merges windows: the expression has to be associative, as its functions are.
 
     Parameters
     ----------
@@ -51,20 +53,20 @@ def merge_values(meta: StateMetaInfo, entries: EntryBatch, edges: Int64s, sql: s
         The expression cannot be evaluated, or its result does not fit the type of the state.
     """
     element = StateLayout(meta).element
-    stamps, values = _parts(meta, _decode(meta, entries))
-    counts = np.diff(edges)
-    merged = values.take(as_arrow(edges[:-1]))
-    for step in range(1, int(counts.max())):
-        rows = np.flatnonzero(counts > step)
-        others = values.take(as_arrow(edges[:-1][rows] + step))
-        both = _table(meta, a=merged.take(as_arrow(rows)), b=others)
+    stamps, merged = _parts(meta, _decode(meta, entries))
+    runs = np.repeat(np.arange(len(edges) - 1), np.diff(edges))
+    while len(runs) >= len(edges):
+        is_left = (np.arange(len(runs)) - np.searchsorted(runs, runs)) % 2 == 0
+        left = np.flatnonzero(is_left & (np.append(runs[1:], -1) == runs))
+        both = _table(meta, a=merged.take(as_arrow(left)), b=merged.take(as_arrow(left + 1)))
         # Encoded and decoded again, so that the next step sees exactly what the state would hold.
         encoded = pack(measure(_value_serializer(meta), evaluate(both, sql)))
         ends = encoded.offsets
         fresh = decode_framed(_value_serializer(meta), encoded.data, ends[:-1], ends[1:], OPTIONS)
         source = np.arange(len(merged))
-        source[rows] = len(merged) + np.arange(len(rows))
-        merged = pa.concat_arrays([merged, fresh.cast(merged.type)]).take(as_arrow(source))
+        source[left] = len(merged) + np.arange(len(left))
+        merged = pa.concat_arrays([merged, fresh.cast(merged.type)]).take(as_arrow(source[is_left]))
+        runs = runs[is_left]
     if stamps is not None:
         latest = pa.array(np.maximum.reduceat(stamps, edges[:-1]))
         merged = pa.StructArray.from_arrays([latest, merged], names=["last_access", "value"])

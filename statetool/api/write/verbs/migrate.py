@@ -122,8 +122,9 @@ class Migrate(MigrationChoices):
         flag="--on-conflict KIND=POLICY",
     )
     merges: Mapping[str, str] | None = parameter(
-        'SQL expressions that merge two values ``a`` and ``b``: ``{"orders.total": "a + b"}``.',
-        "SQL expression that merges two values a and b.",
+        'Associative SQL expressions that merge two values ``a`` and ``b``: ``{"orders.total": "a + b"}``. Values are merged in no particular'
+        " order.",
+        "Associative SQL expression that merges two values a and b.",
         default=None,
         flag="--merge STATE=SQL",
     )
