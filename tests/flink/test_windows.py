@@ -163,9 +163,7 @@ def _remove_timers(source: str, target: str, version: str) -> None:
 
 @pytest.mark.case("{written}")
 @pytest.mark.in_turn(2)
-@pytest.mark.parametrize(
-    ("written", "backend"), [("rocksdb-native", "rocksdb"), ("hashmap-canonical", "hashmap")]
-)
+@pytest.mark.parametrize(("written", "backend"), [("rocksdb-native", "rocksdb"), ("hashmap-canonical", "hashmap")])
 def test_windows_of_streams(flink: FlinkMachine, corpus: Path, tmp_path: Path, written: str, backend: str) -> None:
     case = own_case(corpus, flink, written)
     expected = expected_of(case)

@@ -245,8 +245,8 @@ class KeyedStreams:
 
     @property
     def parsed(self) -> KeyedHeader:
-        """The parsed header."""
-        return parse_keyed_header(self.header, self.types)
+        """The parsed header. It is that of the new snapshot, so that no serializer is renewed once more."""
+        return parse_keyed_header(self.header, replace(self.types, renewed=False))
 
     @property
     def prefix(self) -> int:
