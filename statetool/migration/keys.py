@@ -179,7 +179,7 @@ def _plan_operator(
     if header is None:
         raise OptionError("no keyed state, so no keys", hint="name an operator with keyed state (statetool ls PATH)")
     old = header.key
-    _check_old_key(operator, old, header.states)
+    _check_old_key(operator, old)
     sql, declared = request.keys.get(uid), request.key_types.get(uid)
     new = None if declared is None else parse_type(declared)
     types = operator.types
@@ -231,7 +231,7 @@ def _counted(states: tuple[StateMetaInfo, ...]) -> str:
     return f"{len(states) - timers} states" + (f" and {timers} timer services" if timers else "")
 
 
-def _check_old_key(operator: OperatorInventory, key: Serializer, states: tuple[StateMetaInfo, ...]) -> None:
+def _check_old_key(operator: OperatorInventory, key: Serializer) -> None:
     if key.needs_frame:
         raise UnsupportedError(
             f"keys of type {key.type_name} cannot be taken apart",

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import numpy as np
 import pyarrow as pa
 
 from statetool.errors import OptionError
-from statetool.saving.streams.condition_rules import ROW, TABLE, connection, is_changing, names_in
-from statetool.saving.streams.predicates import similar_fields
+from statetool.saving.streams.condition_rules import ROW, TABLE, connection, names_in
+from statetool.saving.streams.predicates import check_names, invalid
 
 _RESULT = "__statetool_result"
 
@@ -22,11 +25,8 @@ def names_of(sql: str) -> frozenset[str]:
     MissingDependencyError
         DuckDB is not installed.
     """
-    try:
+    with _called_expression():
         return names_in(sql)
-    except OptionError as error:
-        error.message = error.message.replace("the condition", "the expression", 1)
-        raise
 
 
 def result_type(schema: pa.Schema, sql: str) -> pa.DataType:
@@ -44,9 +44,14 @@ def evaluate(table: pa.Table, sql: str) -> pa.Array:
     MissingDependencyError
         DuckDB is not installed.
     """
+    with _called_expression():
+        return _evaluate(table, sql)
+
+
+def _evaluate(table: pa.Table, sql: str) -> pa.Array:
     import duckdb
 
-    _check_names(table.schema, sql)
+    check_names(table.schema, sql)
     own = connection()
     own.register(TABLE, table.append_column(ROW, pa.array(np.arange(table.num_rows, dtype=np.int64))))
     try:
@@ -54,25 +59,17 @@ def evaluate(table: pa.Table, sql: str) -> pa.Array:
         query = f"SELECT (\n{sql}\n) AS {_RESULT} FROM {TABLE} ORDER BY {ROW}"
         result = own.sql(query).to_arrow_table()[_RESULT]
     except duckdb.Error as error:
-        raise _invalid(table.schema, sql, str(error).splitlines()[0]) from error
+        raise invalid(table.schema, sql, str(error).splitlines()[0]) from error
     finally:
         own.unregister(TABLE)
     return result.combine_chunks() if result.num_chunks != 1 else result.chunk(0)
 
 
-def _check_names(schema: pa.Schema, sql: str) -> None:
-    columns = {name.lower(): name for name in schema.names}
-    for name in sorted(names_of(sql)):
-        if name.lower() not in columns:
-            what = (
-                f"calls {name.lower()}, whose result changes" if is_changing(name) else f"there is no column {name!r}"
-            )
-            raise _invalid(schema, sql, what)
-        if (both := similar_fields(schema.field(columns[name.lower()]).type)) is not None:
-            words = " and ".join(map(repr, both))
-            raise _invalid(schema, sql, f"{name!r} has the fields {words}, which SQL does not distinguish")
-
-
-def _invalid(schema: pa.Schema, sql: str, reason: str) -> OptionError:
-    columns = ", ".join(f"{field.name} ({field.type})" for field in schema)
-    return OptionError(f"the expression {sql!r} cannot be evaluated: {reason}", hint=f"the columns are {columns}")
+@contextmanager
+def _called_expression() -> Iterator[None]:
+    """Call what is evaluated an expression in errors that speak of a condition."""
+    try:
+        yield
+    except OptionError as error:
+        error.message = error.message.replace("the condition", "the expression", 1)
+        raise

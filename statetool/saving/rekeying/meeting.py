@@ -161,13 +161,14 @@ class MeetingGatherer(Gatherer):
         if not meets.any():
             return batch
         first = np.flatnonzero(~meets)
-        counts = np.diff([*first.tolist(), len(batch)])
+        counts = np.diff(np.append(first, len(batch)))
         runs = np.flatnonzero(counts > 1)
         parts: list[EntryBatch] = [batch.take(first[counts == 1])]
         places = [first[counts == 1]]
         for state in np.unique(batch.state[first[runs]]).tolist():
             own = runs[batch.state[first[runs]] == state]
-            index = np.concatenate([np.arange(first[r], first[r] + counts[r]) for r in own.tolist()])
+            ends = np.cumsum(counts[own])
+            index = np.repeat(first[own] - ends + counts[own], counts[own]) + np.arange(ends[-1])
             try:
                 data, offsets = self._values(state, batch.take(index), counts[own], index, (start, stop))
             except _MeetingError as error:

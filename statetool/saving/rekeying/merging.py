@@ -17,6 +17,7 @@ from statetool.errors import EncodeError
 from statetool.formats.keyed.entries import EntryBatch
 from statetool.formats.state_meta import StateMetaInfo
 from statetool.kernels.core.arrays import Int64s
+from statetool.kernels.entries.deal import mark_equal
 from statetool.saving.rekeying.expressions import evaluate
 from statetool.types import LogicalType, TtlType
 from statetool.types.options import ReadOptions
@@ -81,14 +82,16 @@ def newest_of(
     order: Any = stamps if sql is None else _ranks(meta, values, sql)
     if order is None:
         return edges[:-1], (int(edges[0]), int(edges[0]) + 1)
-    raw = [bytes(entries.data[a:b]) for a, b in zip(entries.value, entries.value_end, strict=True)]
-    chosen = np.empty(len(edges) - 1, dtype=np.int64)
-    for i, (low, high) in enumerate(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)):
-        best = low + int(np.argmax(order[low:high]))
-        for other in range(low, high):
-            if other != best and order[other] == order[best] and raw[other] != raw[best]:
-                return chosen, (min(best, other), max(best, other))
-        chosen[i] = best
+    runs, first = np.repeat(np.arange(len(edges) - 1), np.diff(edges)), edges[:-1]
+    newest = np.flatnonzero(order == np.maximum.reduceat(order, first)[runs])
+    # Newest values of one run follow each other: a different one than the one before makes a tie.
+    same = np.zeros(len(newest), dtype=np.bool_)
+    zeros = np.zeros(len(newest), dtype=np.int64)
+    mark_equal(entries.data, runs[newest], zeros, entries.value[newest], entries.value_end[newest], same)
+    ties = np.flatnonzero((np.diff(runs[newest]) == 0) & ~same[1:])
+    chosen = newest[np.searchsorted(runs[newest], np.arange(len(edges) - 1))]
+    if len(ties):
+        return chosen, (int(newest[ties[0]]), int(newest[ties[0] + 1]))
     return chosen, None
 
 
@@ -97,6 +100,10 @@ def _ranks(meta: StateMetaInfo, values: pa.Array, sql: str) -> Any:
     if result.null_count:
         raise EncodeError(
             f"the expression {sql!r} is null for a value", hint="choose an expression that orders all values"
+        ).at(state=meta.name)
+    if pa.types.is_floating(result.type) and pc.any(pc.is_nan(result)).as_py():
+        raise EncodeError(
+            f"the expression {sql!r} is NaN for a value", hint="choose an expression that orders all values"
         ).at(state=meta.name)
     return pc.rank(result, tiebreaker="dense").to_numpy(zero_copy_only=False).astype(np.int64)
 

@@ -106,19 +106,19 @@ def matching_rows(table: pa.Table, where: str) -> np.ndarray[Any, np.dtype[np.in
     """
     import duckdb
 
-    _check_names(table.schema, where)
+    check_names(table.schema, where)
     own = connection()
     own.register(TABLE, table.append_column(ROW, pa.array(np.arange(table.num_rows, dtype=np.int64))))
     try:
         found = own.execute(statement(where)).fetchnumpy()
     except duckdb.Error as error:
-        raise _invalid(table.schema, where, str(error).splitlines()[0]) from error
+        raise invalid(table.schema, where, str(error).splitlines()[0]) from error
     finally:
         own.unregister(TABLE)
     return np.asarray(found[ROW], dtype=np.int64)
 
 
-def _check_names(schema: pa.Schema, where: str) -> None:
+def check_names(schema: pa.Schema, where: str) -> None:
     """Check that a condition names columns only, and none with fields whose names differ only in case: DuckDB would read the first one."""
     columns = {name.lower(): name for name in schema.names}
     for name in sorted(names_in(where)):
@@ -126,11 +126,11 @@ def _check_names(schema: pa.Schema, where: str) -> None:
             field = schema.field(columns[name.lower()])
             if (both := similar_fields(field.type)) is not None:
                 words = " and ".join(map(repr, both))
-                raise _invalid(schema, where, f"{field.name!r} has the fields {words}, which SQL does not distinguish")
+                raise invalid(schema, where, f"{field.name!r} has the fields {words}, which SQL does not distinguish")
         elif is_changing(name):
             raise changing_result(where, name)
         else:
-            raise _invalid(schema, where, f"there is no column {name!r}")
+            raise invalid(schema, where, f"there is no column {name!r}")
 
 
 def similar_fields(kind: pa.DataType) -> tuple[str, str] | None:
@@ -145,6 +145,7 @@ def similar_fields(kind: pa.DataType) -> tuple[str, str] | None:
     return None
 
 
-def _invalid(schema: pa.Schema, where: str, reason: str) -> OptionError:
+def invalid(schema: pa.Schema, where: str, reason: str) -> OptionError:
+    """Return the error of a condition that cannot be evaluated on rows with these columns."""
     columns = ", ".join(f"{field.name} ({field.type})" for field in schema)
     return OptionError(f"the condition {where!r} cannot be evaluated: {reason}", hint=f"the columns are {columns}")
