@@ -218,7 +218,9 @@ class KeyedPlan:
             check_native(form, streams.parsed, operator, self.layout.label, raw_timers=raw_timers)
             if form == "heap" and keeps and self.layout.change.conversions:
                 # Whoever reads the copy may not have the classes of the new job.
-                stored = parse_keyed_header(streams.header, replace(streams.types, classes=(), source=None))
+                stored = parse_keyed_header(
+                    streams.header, replace(streams.types, classes=(), source=None, renewed=False)
+                )
                 check_native(form, stored, operator, self.layout.label, raw_timers=raw_timers)
         except UnsupportedError as error:
             is_asynchronous = any(meta.backend_type == KEY_VALUE_V2 for meta in streams.parsed.states)

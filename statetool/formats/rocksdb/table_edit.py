@@ -1,8 +1,8 @@
 """Copies of RocksDB table files without some entries, or with new ones. Blocks without such entries keep their bytes.
 
 A changed file has the data blocks of the old one, of which some are encoded again, and then a new tail: its filter as it was if no key is new
-(it may name keys that are gone), an index with one level, the properties, the metaindex and the footer. Partitioned filters, whose parts would move, and
-hash indexes are left out: RocksDB reads the file without them, and writes new ones at its next compaction.
+(it may name keys that are gone), an index with one level, the properties, the metaindex and the footer. Partitioned filters, whose parts
+would move, and hash indexes are left out: RocksDB reads the file without them, and writes new ones at its next compaction.
 
 RocksDB names blocks in a cache that several jobs may share by the session that wrote the file. A changed file therefore has another session.
 """

@@ -2,7 +2,8 @@
 
 Timers and merged windows have to be known before contents are judged. When a task meets the first entry of a key group, it reads these of
 the key group from the snapshot, and remembers windows as numbers: a hash of the key, start and end. Large sets are sorted on local disk.
-Windows are kept if they are found in a set. Two keys with the same hash can therefore only keep a window, never remove one.
+Windows are kept if they are found in a set, so that two keys with the same hash can keep a window. The exception are contents of sessions
+that no merged window holds: a removed window of another key with the same hash takes them along.
 """
 
 from __future__ import annotations

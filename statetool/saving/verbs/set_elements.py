@@ -238,6 +238,7 @@ class _Edit:
             middle = c.pos
             self.meta.value.skip(c)
             entries[data[start:middle]] = data[middle : c.pos]
+        c.expect_end("the entries")
         return entries
 
     def _stored(self) -> Iterator[Element]:
