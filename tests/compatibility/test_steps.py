@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 import zipfile
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -720,14 +721,20 @@ def test_each_rule_is_named_where_its_test_is() -> None:
         file, _, name = rule.test.partition("::")
         if name in ("", _OF_PAIRS):
             continue
-        text = (HERE.parent / file).read_text()
-        functions = {
-            f.name: ast.get_source_segment(text, f) for f in ast.parse(text).body if isinstance(f, ast.FunctionDef)
-        }
-        tables = [ast.get_source_segment(text, n) for n in ast.parse(text).body if isinstance(n, ast.AnnAssign)]
-        if not any(re.search(rf"\b{rule.id}\b", found or "") for found in (functions[name], *tables)):
+        functions, tables = _definitions(file)
+        if not any(re.search(rf"\b{rule.id}\b", found) for found in (functions[name], *tables)):
             unnamed.append((rule.id, rule.test))
     assert unnamed == []
+
+
+@cache
+def _definitions(file: str) -> tuple[dict[str, str], list[str]]:
+    """Return the functions of a file by name, and its annotated tables, as text."""
+    text = (HERE.parent / file).read_text()
+    lines, nodes = text.splitlines(), ast.parse(text).body
+    segment = {n: "\n".join(lines[n.lineno - 1 : n.end_lineno]) for n in nodes}
+    functions = {n.name: segment[n] for n in nodes if isinstance(n, ast.FunctionDef)}
+    return functions, [segment[n] for n in nodes if isinstance(n, ast.AnnAssign)]
 
 
 def test_unknown_options_are_refused(restores: Path) -> None:
