@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import shutil
+import zlib
 from collections import Counter
 from collections.abc import Generator, Iterator
 from contextlib import suppress
@@ -76,6 +77,11 @@ gc.set_threshold(100_000, 20, 100)
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add options that are only known at the start of a run."""
     parser.addoption("--full", action="store_true", help="run everything, the tests marked with full too")
+    parser.addoption(
+        "--half",
+        action="store_true",
+        help="run half of the combinations of parameters of each test, but all of tests marked with whole",
+    )
     parser.addoption("--shared", metavar="DIR", help="folder with Flink's migration cases (*.tar.xz)")
     parser.addoption(
         "--flink-versions",
@@ -128,6 +134,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             reasons[item] = needed[0]
         elif item.get_closest_marker("full") and not config.getoption("--full"):
             reasons[item] = "--full"
+    if config.getoption("--half"):
+        left_out = _other_half([item for item in items if isinstance(item, pytest.Function) and item not in reasons])
+        reasons |= dict.fromkeys(left_out, "--half")
     # With --no-loadscope-reorder, files are dealt in this order: one of these at the end would leave the other processes idle.
     items.sort(
         key=lambda item: next((i for i, file in enumerate(LONGEST) if item.nodeid.startswith(file)), len(LONGEST))
@@ -136,6 +145,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if reasons:
         config.hook.pytest_deselected(items=list(reasons))
         items[:] = [item for item in items if item not in reasons]
+
+
+def _other_half(items: list[pytest.Function]) -> list[pytest.Function]:
+    """Return the combinations of parameters that are left out by ``--half``. Their hashes choose: an even choice of each parameter."""
+    tests: dict[tuple[str, str], list[pytest.Function]] = {}
+    for item in items:
+        if not item.get_closest_marker("whole"):
+            tests.setdefault((str(item.path), item.originalname), []).append(item)
+    return [
+        item
+        for same in tests.values()
+        for item in sorted(same, key=lambda item: zlib.crc32(item.nodeid.encode()))[(len(same) + 1) // 2 :]
+    ]
 
 
 @pytest.hookimpl(wrapper=True)
@@ -179,6 +201,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     """Print how to run the tests left out."""
     said = {
         "--full": "of the full run were left out: pytest --full",
+        "--half": "with other combinations of parameters were left out: without --half",
         "--shared": "read Flink's migration cases and were left out: pytest --shared=DIR",
         "--browser": "look at pages in a browser and were left out: pytest --browser=CHROMIUM",
         "--buildah": "build an image of Spark and were left out: pytest --buildah=BUILDAH",

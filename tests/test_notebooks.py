@@ -57,6 +57,7 @@ def test_a_notebook_is_stored_with_what_it_is_about(name: str) -> None:
 
 
 @pytest.mark.full
+@pytest.mark.whole
 @pytest.mark.parametrize("name", sorted(EXPECTED))
 def test_a_notebook_prints_what_is_stored(name: str) -> None:
     path = NOTEBOOKS / f"{name}.ipynb"

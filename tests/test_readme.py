@@ -13,6 +13,7 @@ EXAMPLES = [name for name, text in PAGES.items() if has_examples(text)]
 QUICK = ("README.md", "docs/index.md", "docs/recipes/find-large-state.md", "docs/reference/types.md")
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("page", quick(EXAMPLES, *QUICK))
 def test_examples_show_what_they_show(page: str) -> None:
     from statetool.spark.session import has_data_sources
