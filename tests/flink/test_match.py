@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import cycle
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,11 +25,13 @@ PAIRS: Final = (
 )  # fmt: skip
 
 
-def renamed_by_match(old: Path, new: Path, work: Path, *options: str, unmatched: bool = False) -> Path:
+def renamed_by_match(old: Path, new: Path, work: Path, *options: str, by: str = "uid", unmatched: bool = False) -> Path:
     """Match a snapshot with that of a new job, or with its plan, and write the copy with the ids of the new job.
 
     Parameters
     ----------
+    by
+        The command that writes it: ``uid``, or ``migrate``, which needs a snapshot of the new job.
     unmatched
         Whether an operator of the snapshot has no partner.
     """
@@ -36,7 +39,7 @@ def renamed_by_match(old: Path, new: Path, work: Path, *options: str, unmatched:
     work.mkdir(exist_ok=True)
     for words, code in (
         (("match", str(old), str(new), "--write", str(pairs), *options), int(unmatched)),
-        (("uid", str(old), str(copy), "--match", str(pairs)), 0),
+        ((by, str(old), str(copy), "--match", str(pairs), *(("--to", str(new)) if by == "migrate" else ())), 0),
     ):
         done = CliRunner().invoke(cli, words)
         assert done.exit_code == code, done.output
@@ -57,10 +60,10 @@ def test_jobs_with_other_ids_go_on(version: str, tmp_path: Path) -> None:
     flink.close()
     flink = job_pairs.machine_of_jobs(version, tmp_path, "new")
     found = {}
-    for pair in pairs:
+    for pair, by in zip(pairs, cycle(["uid", "migrate"])):
         old, new = (snapshots / side / pair.name / release for side in job_pairs.SIDES)
         assert job_pairs.result(flink, pair, "hashmap", old, expected[pair.name]) != "same"
-        renamed = renamed_by_match(old, new, tmp_path / pair.name)
+        renamed = renamed_by_match(old, new, tmp_path / pair.name, by=by)
         found[pair.name] = job_pairs.result(flink, pair, "hashmap", renamed, expected[pair.name])
     flink.close()
     assert found == dict.fromkeys(expected, "same")
