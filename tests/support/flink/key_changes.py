@@ -227,7 +227,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, RESULTS.open("w", newline="") as out:
         work = Path(folder)
         corpus = unpack(ARCHIVE, work) / "public"
-        writer = csv.DictWriter(out, ["flink", "form", "changes", "operator", "wrong"], delimiter="\t")
+        writer = csv.DictWriter(
+            out, ["flink", "form", "changes", "operator", "wrong"], delimiter="\t", lineterminator="\n"
+        )
         writer.writeheader()
         for release in RELEASES:
             flink = FlinkMachine(release, work)
