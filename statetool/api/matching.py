@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, TypeGuard
 
 from statetool.api.load import inventory_of
@@ -10,8 +10,9 @@ from statetool.api.load import inventory_of
 if TYPE_CHECKING:
     from statetool.api.savepoint import Savepoint
     from statetool.snapshot.matching import Matching
+    from statetool.snapshot.operator_facts import OperatorFacts
 
-_PLAN: Final = ".json"
+_JSON: Final = ".json"
 
 
 def match(a: str | Savepoint, b: str | Savepoint, *, given: Mapping[str, str] | None = None) -> Matching:
@@ -30,7 +31,8 @@ def match(a: str | Savepoint, b: str | Savepoint, *, given: Mapping[str, str] | 
         The snapshot that has the state: its path, or an open one. Open it with ``columns_from_plan=`` to compare the compiled plans too.
     b
         A snapshot of the new job. Or the compiled plan of a job that has not run yet, a ``.json`` file: its operators are those that
-        ``EXECUTE PLAN`` creates.
+        ``EXECUTE PLAN`` creates. Or a job graph: the URL ``http://host:8081/jobs/<id>/plan``, or a ``.json`` file with the answer of
+        ``/jobs/<id>``. It tells names, and the id of the first operator of each chain.
     given
         ``{operator of A: operator of B}``, by uid, name, id or id prefix: pairs that only you know.
 
@@ -56,14 +58,26 @@ def match(a: str | Savepoint, b: str | Savepoint, *, given: Mapping[str, str] | 
     >>> statetool.change_uids("savepoint-1a2b", "renamed", matching.changes)  # doctest: +SKIP
     """
     from statetool.snapshot.matching import match_operators
+
+    old = _facts(a)
+    return match_operators(old, _facts(b, old), given or {})
+
+
+def _facts(side: str | Savepoint, others: Sequence[OperatorFacts] = ()) -> list[OperatorFacts]:
+    from statetool.compatibility.graph_facts import fetch_graph_facts, is_graph_url, read_graph_facts
     from statetool.snapshot.operator_facts import planned_facts, snapshot_facts
     from statetool.sql_plans.compiled_plan import CompiledPlan
 
-    old = planned_facts(CompiledPlan.read(a)) if is_plan(a) else snapshot_facts(inventory_of(a))
-    new = planned_facts(CompiledPlan.read(b), old) if is_plan(b) else snapshot_facts(inventory_of(b))
-    return match_operators(old, new, given or {})
+    if not has_no_state(side):
+        return snapshot_facts(inventory_of(side))
+    if is_graph_url(side):
+        return fetch_graph_facts(side)
+    of_graph = read_graph_facts(side)
+    return planned_facts(CompiledPlan.read(side), others) if of_graph is None else of_graph
 
 
-def is_plan(side: str | Savepoint) -> TypeGuard[str]:
-    """Return True for the file of a compiled plan."""
-    return isinstance(side, str) and side.endswith(_PLAN)
+def has_no_state(side: str | Savepoint) -> TypeGuard[str]:
+    """Return True for a compiled plan or a job graph, which describe a job without a snapshot."""
+    from statetool.compatibility.graph_facts import is_graph_url
+
+    return isinstance(side, str) and (side.endswith(_JSON) or is_graph_url(side))

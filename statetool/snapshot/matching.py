@@ -21,6 +21,8 @@ _VERDICTS: Final = get_args(Verdict)
 _AGAIN: Final = "run: statetool match A B --match OLD=NEW --write FILE, and pass --match FILE"
 #: Number of operators of B that a row names with the reason for or against them.
 _MOST_SHOWN: Final = 3
+#: Of an operator of a job graph that is not the first one of its chain.
+_NO_ID: Final = "may be {0.label.name} in the chain of {0.in_chain}, whose id no job graph tells: match with a snapshot of the new job"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,10 +222,10 @@ class _Pairs:
     def rows(self) -> list[Match]:
         """Return a row per operator of A, then the operators that only B has."""
         paired = {*self.given.values(), *self.same.values(), *self.matched.values()}
-        rows = [self._row(i, paired) for i in range(len(self.old))]
+        rows = [self._row(i, paired) for i, old in enumerate(self.old) if old.label]
         asked = {j for i, fits in self.fitting.items() if i not in self.matched for j in fits}
         for j, operator in enumerate(self.new):
-            if j not in paired and j not in asked:
+            if j not in paired and j not in asked and operator.label:
                 rows.append(Match(verdict="only in B", has_state=operator.has_state, **_side("new", operator)))
         return rows
 
@@ -232,14 +234,19 @@ class _Pairs:
             return self._pair_row("given", i, self.given[i])
         if i in self.same:
             return self._pair_row("same", i, self.same[i], "the same operator id")
-        if i in self.matched:
-            return self._pair_row("matched", i, self.matched[i])
         old = self.old[i]
-        candidates = [self.new[j] for j in self.fitting[i] if j not in paired]
+        if i in self.matched:
+            if self.new[self.matched[i]].label:
+                return self._pair_row("matched", i, self.matched[i])
+            fitting = [self.new[self.matched[i]]]
+        else:
+            fitting = [self.new[j] for j in self.fitting[i] if j not in paired]
+        candidates = [new for new in fitting if new.label]
+        unknown = [_NO_ID.format(new) for new in fitting if not new.label][:1]
         return Match(
             verdict="ambiguous" if candidates else "only in A",
             has_state=old.has_state,
-            evidence=tuple(_common_with(old, candidates) if candidates else self._ruled_out(old)),
+            evidence=(*(_common_with(old, candidates) if fitting else self._ruled_out(old)), *unknown),
             candidates=tuple(str(new.label) for new in candidates),
             **_side("old", old),
         )
@@ -301,7 +308,7 @@ def _given_pairs(
 def _position(operators: Sequence[OperatorFacts], name: str, side: str) -> int:
     labels = [o.label for o in operators]
     try:
-        return labels.index(find_operator(labels, name))
+        return labels.index(find_operator([label for label in labels if label], name))
     except (UnknownNameError, OptionError) as error:
         error.message = f"{side}: {error.message}"
         raise

@@ -29,6 +29,12 @@ _NODE: Final = re.compile(r"\[\d+\](?=$|: \w+$)")
 #: Libraries name operators by random ids: the dynamic sink of Iceberg, before its fix in its uid too.
 _RANDOM: Final = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
 _UID: Final = re.compile(r"\d+_(.+)")
+#: Names that Flink gives to operators whose program gives none, without the numbers of plan nodes. They tell of the function, not of the operator.
+_GIVEN_BY_FLINK: Final = re.compile(
+    r"(Keyed ?|Co-|Legacy )*(Map|Flat Map|Filter|Process|Reduce|Interval Join|Aggregation|Batch|Async)( Broadcast)?|Co-Process.*|async wait operator"
+    r"|(Sliding|Tumbling|Global|Dynamic|Event|Processing)?.*Window.*\(.*|Source: .*|Sink: .*|Timestamps/Watermarks",
+    re.IGNORECASE,
+)
 #: The kind of nodes that read tables; their operator is called ``source``.
 _SOURCE: Final = "table-source-scan"
 
@@ -53,6 +59,8 @@ class OperatorFacts:
         Whether the plan of the operator's job is known.
     has_run
         Whether the facts are those of a snapshot.
+    in_chain
+        The first operator of its chain in a job graph, empty if the facts are not those of one. Only the first one has an id there.
     """
 
     label: OperatorLabel
@@ -63,11 +71,17 @@ class OperatorFacts:
     node: NodeOutline | None = None
     has_plan: bool = False
     has_run: bool = True
+    in_chain: str = ""
 
     @property
     def name(self) -> str:
         """The name, without the id of a plan's node and without random ids, which are others in each run."""
         return _RANDOM.sub("*", _NODE.sub("", self.label.name))
+
+    @property
+    def has_own_name(self) -> bool:
+        """Whether the program named the operator, as far as the name tells."""
+        return not _NODE.search(self.label.name) and _GIVEN_BY_FLINK.fullmatch(self.name) is None
 
 
 def snapshot_facts(inventory: Inventory) -> list[OperatorFacts]:
@@ -181,11 +195,14 @@ def other_contradictions(old: OperatorFacts, new: OperatorFacts) -> Iterator[str
 
 
 def evidence(old: OperatorFacts, new: OperatorFacts) -> Iterator[str]:
-    """Yield the facts that two operators without contradictions have in common. Keys and unknown types alone are no evidence."""
+    """Yield the facts that two operators without contradictions have in common. Keys and unknown types alone are no evidence.
+
+    Nor is a name that Flink gave, if one job is known by its graph: nothing tells there what the operator does.
+    """
     common = _common_states(old, new)
     if common:
         yield f"{'state' if len(common) == 1 else 'states'} {', '.join(common)} with the same types"
-    if old.name and old.name == new.name:
+    if old.name and old.name == new.name and (not (old.in_chain or new.in_chain) or old.has_own_name):
         yield f"name {old.name!r}"
     if old.node is not None and new.node is not None:
         before = "the same query" if old.node.query == new.node.query else "another query before it"

@@ -90,4 +90,4 @@ def test_only_one_plan_of_a_side_is_given(tmp_path: Path) -> None:
     plan = tmp_path / "plan.json"
     plan.write_text('{"nodes": [], "edges": []}')
     error = run("match", ZOO, str(plan), "--columns-from-plan-b", str(plan), code=2).stderr
-    assert f"{plan} is a compiled plan" in error
+    assert f"{plan} is no snapshot" in error

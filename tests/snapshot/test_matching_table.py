@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from statetool.compatibility.graph_facts import graph_facts
+from statetool.operations.cluster.job_graph import parse_vertices
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.matching import Match, match_operators
 from statetool.snapshot.operator_facts import OperatorFacts, snapshot_facts
@@ -28,6 +30,11 @@ class Table:
 
     def _facts(self, run: Run) -> list[OperatorFacts]:
         return snapshot_facts(Inventory(str(self.root / run.folder)))
+
+    def graph(self, run: Run) -> list[OperatorFacts]:
+        """Return what the REST API says of the job."""
+        tree = json.loads((self.root / run.folder / "facts.json").read_text())["graph"]
+        return graph_facts(parse_vertices(tree))
 
     def ids(self, run: Run) -> dict[str, str]:
         """Return the operator ids by what the operators are in the program."""
@@ -72,3 +79,20 @@ def test_equal_operators_are_asked_for_and_never_guessed(table: Table) -> None:
                     assert true_id in {ids[c] for c in match.candidates}  # type: ignore[index]
     assert verdicts["ambiguous"] > 20, verdicts
     assert verdicts.keys() <= {"same", "matched", "ambiguous"}
+
+
+def test_a_job_graph_tells_ids_that_did_not_change_and_names_that_the_program_gave(table: Table) -> None:
+    """It tells nothing of states: other operators are asked for, or need a snapshot of the new job."""
+    verdicts: Counter[str] = Counter()
+    for old, new in pairs():
+        before, after = table.ids(old), table.ids(new)
+        true = {operator_id: after.get(tag) for tag, operator_id in before.items()}
+        found = match_operators(table.facts(old), table.graph(new), {})
+        for match in (m for m in found.rows if m.has_state and m.old_id):
+            verdicts[match.verdict] += 1
+            assert match.verdict in ("ambiguous", "only in A") or match.new_id == true[match.old_id], (
+                old.folder, new.folder, match,
+            )  # fmt: skip
+            assert all(match.candidates) == (match.verdict != "only in A" or match.candidates == ())
+    assert verdicts["same"] > 200, verdicts
+    assert verdicts["matched"] > 0, verdicts

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 import statetool
-from statetool.api.matching import is_plan
+from statetool.api.matching import has_no_state
 from statetool.api.write.verbs.base import EQUALS_IN_UID
 from statetool.cli.completion import complete_path
 from statetool.cli.group import Command
@@ -50,8 +50,9 @@ def match(
 
     Flink finds state by operator id. Generated ids change with the
     parallelism, the chaining, the query and the release. A is the snapshot
-    that has the state. B is a snapshot of the new job, or the compiled plan of
-    a SQL job that has not run yet (a .json file).
+    that has the state. B is a snapshot of the new job, the compiled plan of a
+    SQL job that has not run yet (a .json file), or a job graph: the URL
+    http://host:8081/jobs/ID/plan, or a .json file with the answer of /jobs/ID.
 
     Each pair has its evidence: the same id, states and types, name, or node of
     the compiled plan. Nothing is guessed. If several operators fit, the match
@@ -85,15 +86,15 @@ def match(
 def _opened(
     a: tuple[str, str | None], b: tuple[str, str | None], options: CommonOptions
 ) -> list[str | statetool.Savepoint]:
-    """Open the snapshots among the two sides, each given with the compiled plan of its job. Others are compiled plans."""
-    snapshots = [(path, plan) for path, plan in (a, b) if not is_plan(path)]
+    """Open the snapshots among the two sides, each given with the compiled plan of its job. Others are compiled plans or job graphs."""
+    snapshots = [(path, plan) for path, plan in (a, b) if not has_no_state(path)]
     for (path, plan), side in ((a, "a"), (b, "b")):
-        if is_plan(path) and plan is not None:
+        if has_no_state(path) and plan is not None:
             raise OptionError(
-                f"{path} is a compiled plan, and --columns-from-plan-{side} gives another one", hint="leave one out"
+                f"{path} is no snapshot, and --columns-from-plan-{side} gives another one", hint="leave one out"
             )
     opened = iter(open_snapshots([path for path, _ in snapshots], options, plans=[plan for _, plan in snapshots]))
-    return [path if is_plan(path) else next(opened) for path, _ in (a, b)]
+    return [path if has_no_state(path) else next(opened) for path, _ in (a, b)]
 
 
 def _row(match: Match) -> dict[str, Any]:

@@ -111,8 +111,19 @@ def read_vertices(client: RestClient, job: Job) -> list[Vertex]:
     path = f"/jobs/{job.job_id}"
     tree = client.get(path)
     with reading_answer(f"{client.server}{path}"):
-        plan = {str(node["id"]): node for node in tree["plan"]["nodes"]}
-        return [_vertex(vertex, plan.get(str(vertex["id"]), {})) for vertex in tree["vertices"]]
+        return parse_vertices(tree)
+
+
+def parse_vertices(tree: Any) -> list[Vertex]:
+    """Return the vertices of an answer of ``/jobs/<id>``.
+
+    Raises
+    ------
+    LookupError, TypeError, ValueError, AttributeError
+        The tree is not such an answer.
+    """
+    plan = {str(node["id"]): node for node in tree["plan"]["nodes"]}
+    return [_vertex(vertex, plan.get(str(vertex["id"]), {})) for vertex in tree["vertices"]]
 
 
 def read_operator_names(client: RestClient, job: Job, operators: Mapping[str, int]) -> OperatorNames:
