@@ -64,7 +64,7 @@ def match(a: str | Savepoint, b: str | Savepoint, *, given: Mapping[str, str] | 
 
 
 def _facts(side: str | Savepoint, others: Sequence[OperatorFacts] = ()) -> list[OperatorFacts]:
-    from statetool.compatibility.graph_facts import fetch_graph_facts, is_graph_url, read_graph_facts
+    from statetool.operations.cluster.job_graph import fetch_graph_facts, is_graph_url, read_graph_facts
     from statetool.snapshot.operator_facts import planned_facts, snapshot_facts
     from statetool.sql_plans.compiled_plan import CompiledPlan
 
@@ -78,6 +78,6 @@ def _facts(side: str | Savepoint, others: Sequence[OperatorFacts] = ()) -> list[
 
 def has_no_state(side: str | Savepoint) -> TypeGuard[str]:
     """Return True for a compiled plan or a job graph, which describe a job without a snapshot."""
-    from statetool.compatibility.graph_facts import is_graph_url
+    from statetool.operations.cluster.job_graph import is_graph_url
 
     return isinstance(side, str) and (side.endswith(_JSON) or is_graph_url(side))

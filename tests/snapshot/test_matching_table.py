@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from statetool.compatibility.graph_facts import graph_facts
-from statetool.operations.cluster.job_graph import parse_vertices
+from statetool.operations.cluster.job_graph import graph_facts, parse_vertices
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.matching import Match, match_operators
 from statetool.snapshot.operator_facts import OperatorFacts, snapshot_facts

@@ -9,6 +9,7 @@ that remain, if only one is possible.
 from __future__ import annotations
 
 import html
+import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,10 +18,14 @@ from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 from typing import Any, Final
 
-from statetool.errors import ConnectionFailedError
+from statetool.errors import ConnectionFailedError, FormatError
 from statetool.formats.operator_id import operator_id_for_position
+from statetool.io import files
 from statetool.operations.cluster.client import RestClient, reading_answer
-from statetool.operations.cluster.jobs import Job
+from statetool.operations.cluster.jobs import Job, find_job
+from statetool.operations.cluster.overview import connect
+from statetool.snapshot.operator_facts import OperatorFacts
+from statetool.types.operators import OperatorLabel
 
 _ARROW: Final = " -> "
 _BREAK: Final = "<br/>"
@@ -31,6 +36,12 @@ _SQL_NAME: Final = re.compile(r"[^>]+\[\d+\]")
 _SQL_DESCRIPTION: Final = re.compile(r"\[(?P<number>\d+)\]:")
 #: ``pipeline.vertex-name-include-index-prefix``.
 _INDEX: Final = r"(?:\[vertex-\d+\])?"
+_URLS: Final = ("http://", "https://", "flink://")
+#: The end of a URL that means the job graph, not the newest checkpoint of the job.
+_GRAPH: Final = "/plan"
+_SAVE: Final = "save the answer of /jobs/<id> of the new job"
+#: What separates the names in a chain whose tree is not known.
+_SEPARATORS: Final = re.compile(r" -> |, |[()]")
 
 
 #: Larger chains are not read as trees: the answer of a server may have any size.
@@ -306,3 +317,65 @@ def _names_by_ids(vertex: Vertex, search: _Search, *, inputs_named: bool) -> dic
             return {}
         ids.append(following)
     return dict(zip(ids, names, strict=True))
+
+
+def is_graph_url(path: str) -> bool:
+    """Return True for the URL of a job graph, ``http://host:8081/jobs/<id>/plan``."""
+    return path.startswith(_URLS) and path.endswith(_GRAPH)
+
+
+def fetch_graph_facts(url: str) -> list[OperatorFacts]:
+    """Return the facts of the job graph at a URL of Flink's REST API.
+
+    Raises
+    ------
+    ConnectionFailedError
+        The server does not answer.
+    OptionError
+        It has several such jobs, or none.
+    FormatError
+        The answer is not that of Flink.
+    """
+    client, jobs, address = connect(url.removesuffix(_GRAPH))
+    return graph_facts(read_vertices(client, find_job(jobs, address.job, address.server)))
+
+
+def read_graph_facts(path: str) -> list[OperatorFacts] | None:
+    """Return the facts of a file with the answer of ``/jobs/<id>``, ``None`` for JSON of another kind.
+
+    Raises
+    ------
+    FormatError
+        It is the answer of ``/jobs/<id>/plan``, which lacks the names of operators, or it lacks a field.
+    """
+    try:
+        tree: Any = json.loads(files.read_whole(path))
+    except ValueError:
+        return None
+    if not isinstance(tree, dict) or "plan" not in tree:
+        return None
+    try:
+        return graph_facts(parse_vertices(tree))
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise FormatError("not the job graph of a job", hint=_SAVE).at(file=path) from error
+
+
+def graph_facts(vertices: Sequence[Vertex]) -> list[OperatorFacts]:
+    """Return the facts of the operators of a job graph. Only the first operator of a chain has an id."""
+    return [
+        OperatorFacts(
+            label=OperatorLabel("" if number else vertex.vertex_id, "", name),
+            has_state=True,
+            in_chain=vertex.first_name,
+        )
+        for vertex in vertices
+        for number, name in enumerate(_names(vertex))
+    ]
+
+
+def _names(vertex: Vertex) -> Iterator[str]:
+    if vertex.chain is not None:
+        yield from vertex.chain.names()
+        return
+    yield vertex.first_name
+    yield from filter(None, _SEPARATORS.split(vertex.name.removeprefix(vertex.first_name)))

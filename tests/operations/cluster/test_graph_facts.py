@@ -11,9 +11,8 @@ from click.testing import CliRunner
 
 import statetool
 from statetool.cli.main import cli
-from statetool.compatibility.graph_facts import graph_facts
 from statetool.errors import FormatError
-from statetool.operations.cluster.job_graph import parse_vertices
+from statetool.operations.cluster.job_graph import graph_facts, parse_vertices
 from statetool.snapshot.matching import Match, match_operators
 from statetool.snapshot.operator_facts import OperatorFacts
 from statetool.types.operators import OperatorLabel
