@@ -25,7 +25,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from statetool.io.cache import cache_folders, writable
+from statetool.io.cache import cache_folders, is_private, writable
 from statetool.io.switches import is_plain
 
 if TYPE_CHECKING:
@@ -92,7 +92,9 @@ def _sources(folder: Traversable, prefix: str = "") -> Iterator[tuple[str, bytes
 
 def _own_folders() -> list[Path]:
     named = os.environ.get("NUMBA_CACHE_DIR")
-    return [Path(named) / "statetool"] if named else cache_folders("kernels")
+    if not named:
+        return cache_folders("kernels")
+    return [folder] if is_private(folder := Path(named) / "statetool") else []
 
 
 def lock_of(file: Path) -> Path:
