@@ -61,8 +61,9 @@ def licence_of(metadata: Mapping[str, Any]) -> str:
 
 def installed(requirements: list[Requirement]) -> dict[str, str]:
     """Return the licences of the requirements and of all that they require here, by name."""
-    todo, found = [(r.name, tuple(r.extras)) for r in requirements], {}
-    seen = set()
+    todo = [(r.name, tuple(r.extras)) for r in requirements]
+    found: dict[str, str] = {}
+    seen: set[tuple[str, tuple[str, ...]]] = set()
     while todo:
         name, wanted = todo.pop()
         if (name, wanted) in seen:

@@ -68,7 +68,7 @@ def test_a_newer_numba_is_used_by_its_public_parts(
     version: str, setting: str, plain: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("STATETOOL_PLAIN", setting)
-    monkeypatch.setattr(kept.importlib.metadata, "version", lambda _: version)
+    monkeypatch.setattr("importlib.metadata.version", lambda _: version)
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         # Without its cache: the answer of this process stays.
