@@ -115,7 +115,7 @@ def uncompiled(session: nox.Session) -> None:
     )  # fmt: skip
 
 
-@nox.session(venv_backend="uv", python=interpreter("3.10"))
+@nox.session(venv_backend="uv", python=interpreter("3.11"))
 def lowest(session: nox.Session) -> None:
     """Tests with the lowest versions of all dependencies, on the lowest Python: the floors in pyproject.toml are true."""
     session.install("--resolution", "lowest-direct", "-e", ".[test]")

@@ -88,6 +88,7 @@ _NAMES: Final = {
     ),
     "statetool.api.write.writer": ("SavepointWriter",),
     "statetool.errors": ("StatetoolError",),
+    "statetool.io.glibc": ("keep_freed_memory",),
     "statetool.java.declaring.classes": (
         "declare",
         "declare_from",

@@ -27,6 +27,7 @@ from statetool.api.write.upgrade import upgrade
 from statetool.api.write.values import purge, set_elements, set_values
 from statetool.api.write.writer import SavepointWriter
 from statetool.errors import StatetoolError
+from statetool.io.glibc import keep_freed_memory
 from statetool.java.declaring import flink_types as flink
 from statetool.java.declaring.classes import declare, declare_from, declare_protobuf, declare_thrift
 from statetool.java.declaring.states import aggregating, list_of, map_of, reducing, value
@@ -79,6 +80,7 @@ __all__ = [
     "growth",
     "kafka_end_offsets",
     "keep",
+    "keep_freed_memory",
     "lint",
     "list_of",
     "list_snapshots",

@@ -33,6 +33,6 @@ def test_the_readme_starts_with_the_two_commands() -> None:
     head = readme[:1800]
     assert "pip install -e '.[spark]' && statetool demo" in head
     assert "pip install -e '.[test]' && pytest" in head
-    assert "Python 3.10" in " ".join(head.split())
+    assert "Python 3.11" in " ".join(head.split())
     assert "Java 17" in head
     assert readme.count("\n") <= 100

@@ -53,6 +53,7 @@ PROCESS_STATE: Final[Mapping[str, str]] = {
     "cli.progress._COMMAND": "progress owns it, around a command",
     # Resources of the machine, shared by all snapshots
     "io.files.BYTES_READ": "counter of requested bytes",
+    "io.glibc._may_keep": "claim_process owns it: whether the settings of malloc may be changed, as they belong to the whole process",
     "io.open_files._FILES": "keeping_open owns it: files that readers have open",
     "io.requests.REQUESTS": "limits of requests to servers, and responses up to a size and an age; a snapshot sees none from before its opening",
     "formats.rocksdb.database._OPEN": "up to two databases with open files",

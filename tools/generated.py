@@ -15,7 +15,16 @@ from pathlib import Path
 from typing import Final
 
 from statetool.cli.json_schema import ANSWERS, json_schema_text
-from tools import architecture, backend_table, cli_reference, public_names, support_tables, verb_table
+from tools import (
+    architecture,
+    backend_table,
+    cli_reference,
+    licences,
+    network_table,
+    public_names,
+    support_tables,
+    verb_table,
+)
 from tools.examples import GENERATED, ROOT, pages
 
 SCHEMAS: Final = ROOT / "schemas"
@@ -47,6 +56,8 @@ PARTS: Final[Mapping[str, Callable[[], str]]] = {
     "verbs": cache(verb_table.verb_table),
     "requirements": support_tables.requirement_table,
     "connectors": _connector_table,
+    "licences": licences.licence_table,
+    "network": network_table.network_table,
     "restore-rules": cache(support_tables.rule_table),
     "columns": cache(support_tables.column_table),
 }
@@ -55,6 +66,7 @@ FILES: Final[Mapping[Path, Callable[[], str]]] = {
     ROOT / "docs" / "images" / "packages.svg": architecture.picture,
     **{SCHEMAS / f"{name.replace(' ', '-')}.json": partial(_schema, name) for name in ANSWERS},
     public_names.STUB: public_names.stub,
+    licences.SBOM: licences.sbom,
 }
 
 

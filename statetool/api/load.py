@@ -20,6 +20,7 @@ from statetool.java.declaring.classes import (
     read_declarations,
 )
 from statetool.operations.cluster.paths import open_path, operator_names
+from statetool.saving.versions import warn_if_newer
 from statetool.snapshot.inventory import Inventory
 from statetool.types.declared import TypeContext
 from statetool.types.options import name_list
@@ -92,6 +93,11 @@ def load(
         The snapshot or a jar does not exist, or the metadata or a jar is damaged.
     ConnectionFailedError
         The JobManager does not answer, or refuses the request.
+
+    Warns
+    -----
+    UserWarning
+        A development version of Flink wrote the snapshot, whose formats may still change.
     """
     keys = {
         name: other.inventory.keyed.needed_key() if isinstance(other, Operator) else _parse_type(other)
@@ -111,6 +117,7 @@ def load(
         moved,
         partial(Inventory, rebase=moved, uids=names, key_types=keys, types=types, columns_from_plan=columns_from_plan),
     )
+    warn_if_newer(inventory.metadata, stacklevel=3)
     inventory = inventory.with_uids_in(name_list("jars", jars))
     access = Access(execution=Execution(spark), driver_read_limit=driver_read_limit, edit=_edit)
     access.execution.prepare_session(sources=True)

@@ -31,6 +31,7 @@ from statetool.errors import (
     TargetExistsError,
     UnknownNameError,
 )
+from statetool.io.glibc import claim_process
 
 #: The shells' exit code for Ctrl-C: 128 plus the number of the signal.
 _INTERRUPTED: Final = 130
@@ -159,6 +160,7 @@ def _replace_closed_streams() -> None:
 def main() -> None:
     """Run the command line."""
     _replace_closed_streams()
+    claim_process()
     sys.excepthook = print_traceback
     # At its end the process returns all memory at once, so the objects of a large snapshot need not be freed one by one.
     atexit.register(gc.freeze)

@@ -7,11 +7,11 @@ from typing import Final, Literal
 from statetool.errors import UNREAD, UnsupportedError
 from statetool.formats.metadata.savepoint import savepoint_properties
 from statetool.saving.available import check_available
-from statetool.saving.versions import RELEASES, WIDEST, convert_metadata, parse_release
+from statetool.saving.versions import NEWEST, READS, RELEASES, WIDEST, convert_metadata, parse_release
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.operator import OperatorInventory
 
-_ORDER: Final = tuple(RELEASES)
+_ORDER: Final = tuple(READS)
 #: The releases that write operator state of proxy version 5, and read no newer one.
 FIRST_TO_5: Final = _ORDER[: _ORDER.index("1.17") + 1]
 
@@ -22,7 +22,8 @@ def writers_of(snapshot: Inventory) -> tuple[str, ...]:
     New savepoints by statetool have metadata of version 3 and operator state of version 5, which all releases read.
     """
     version = snapshot.metadata.version
-    written = tuple(r for r, (v, _) in RELEASES.items() if version in (v, WIDEST)) or _ORDER[-1:]
+    known = READS if version > NEWEST else RELEASES
+    written = tuple(r for r, (v, _) in known.items() if version in (v, WIDEST)) or tuple(known)[-1:]
     written = tuple(r for r in written if _has_handles(snapshot, r)) or written[-1:]
     before = tuple(r for r in written if r in FIRST_TO_5)
     if version > WIDEST and 0 < len(before) < len(written) and (proxy := _operator_proxy(snapshot)) is not None:

@@ -10,7 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from typing import Any, TypeAlias, TypeVar
 
-from statetool.io.glibc import keep_freed_memory
+from statetool.io.glibc import keep_in_own_process
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -63,7 +63,7 @@ def in_threads(
     ahead
         Maximum number of unread results per thread, whatever the number of items.
     """
-    keep_freed_memory()
+    keep_in_own_process()
     count = threads or os.cpu_count() or 1
     waiting: deque[Future[R]] = deque()
     with ThreadPoolExecutor(count) as pool:

@@ -23,6 +23,7 @@ import statetool
 from statetool.cli.output import echo_err, print_line
 from statetool.cli.progress import progress
 from statetool.errors import OptionError, StatetoolError, UnknownNameError, suggest
+from statetool.io.glibc import claim_process
 from statetool.spark.session import local_session
 from statetool.spark.write.export import STYLES, export_table
 from statetool.tables.request import OPTIONS, ScanRequest
@@ -77,4 +78,5 @@ def _export(parsed: argparse.Namespace, request: ScanRequest) -> int:
 
 
 if __name__ == "__main__":
+    claim_process()
     sys.exit(main(sys.argv[1:]))

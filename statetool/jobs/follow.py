@@ -29,6 +29,7 @@ from typing import Final
 import statetool
 from statetool.cli.output import echo_err
 from statetool.errors import CheckpointDeletedError, OptionError, StatetoolError, UnknownNameError
+from statetool.io.glibc import claim_process
 from statetool.jobs.batches import follow_in_batches
 from statetool.operations.advice.configuration import parse_duration
 from statetool.spark.session import local_session
@@ -124,4 +125,5 @@ def _seconds(every: str) -> float:
 
 
 if __name__ == "__main__":
+    claim_process()
     sys.exit(main(sys.argv[1:]))

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 import click
 
 from statetool.cli.main import cli
+from statetool.io.glibc import claim_process
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -27,4 +28,5 @@ def main(arguments: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
+    claim_process()
     main(sys.argv[1:])

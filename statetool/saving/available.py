@@ -12,11 +12,11 @@ from typing import Final
 from statetool.errors import UnsupportedError
 from statetool.formats.keyed.header import CURRENT_VERSION
 from statetool.formats.state_meta import KEY_VALUE_V2, StateMetaInfo
-from statetool.saving.versions import RELEASES, Target
+from statetool.saving.versions import READS, Target
 from statetool.serializers.core.base import Serializer, all_parts
 from statetool.serializers.kryo.serializer import KryoSerializer
 
-_ORDER: Final = tuple(RELEASES)
+_ORDER: Final = tuple(READS)
 #: First release that has a class, by simple class name (by full name if the class moved to another package).
 _SINCE: Final = {
     "SetSerializerSnapshot": "2.0",

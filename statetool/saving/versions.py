@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-from statetool.errors import OptionError, UnsupportedError
+from statetool.errors import OptionError, UnsupportedError, warn
 from statetool.formats.metadata import OperatorState, SnapshotMetadata, SubtaskState
 from statetool.formats.metadata.handles import (
     AnyChannelHandle,
@@ -41,6 +41,13 @@ RELEASES: Final = {
     "2.2": (6, 17),
     "2.3": (6, 17),
 }
+#: The same for releases that do not exist yet, as their development branch was on 2026-11-30. A release moves to the table above when real
+#: Flink has restored what is written for it.
+UNRELEASED: Final = {"2.4": (7, 17)}
+#: What each release reads, by its name.
+READS: Final = RELEASES | UNRELEASED
+#: The newest version that a release writes.
+NEWEST: Final = max(version for version, _ in RELEASES.values())
 #: The version that all of these releases read.
 WIDEST: Final = 3
 
@@ -65,17 +72,48 @@ def parse_release(flink_version: str | None, *, default: int = WIDEST) -> Target
     Raises
     ------
     OptionError
-        The release is unknown.
+        The release is unknown, or none is named and none that exists reads the default.
     """
     if flink_version is None:
+        if default > NEWEST:
+            raise OptionError(
+                f"the snapshot has metadata of version {default}, which only Flink {' and '.join(_readers_above(NEWEST))} will read",
+                hint=f"write a copy for a release that you choose, and change that: statetool convert SRC COPY --flink {list(RELEASES)[-1]}",
+            )
         return Target(None, default, 17)
     short = ".".join(str(flink_version).split(".")[:2])
-    if short not in RELEASES:
+    if short not in READS:
         raise OptionError(
             f"Flink {flink_version!r} is not a release that statetool knows",
             hint=f"choose one of {', '.join(RELEASES)}, or omit it",
         )
-    return Target(short, *RELEASES[short])
+    version, tag = READS[short]
+    # For a release that does not exist yet, metadata has a version that it shares with those that do: its own may still change.
+    return Target(short, min(version, NEWEST), tag)
+
+
+def warn_if_unreleased(flink_version: str | None, *, stacklevel: int = 2) -> None:
+    """Warn if a snapshot is written for a release that does not exist yet."""
+    if flink_version is not None and parse_release(flink_version).release in UNRELEASED:
+        warn(
+            f"Flink {flink_version} did not exist when this statetool was released: no restore of what it writes was tested",
+            stacklevel=stacklevel + 1,
+        )
+
+
+def warn_if_newer(metadata: SnapshotMetadata, *, stacklevel: int = 2) -> None:
+    """Warn if no release that exists writes metadata of this version."""
+    if metadata.version > NEWEST:
+        readers = " or ".join(_readers_above(NEWEST))
+        warn(
+            f"the snapshot has metadata of version {metadata.version}, as development versions of Flink {readers} write it. It is read by the "
+            "format of 2026-11-30, which may have changed: compare what you read with the job",
+            stacklevel=stacklevel + 1,
+        )
+
+
+def _readers_above(version: int) -> list[str]:
+    return [release for release, (newest, _) in READS.items() if newest > version]
 
 
 def convert_metadata(metadata: SnapshotMetadata, target: Target, *, properties: bytes) -> SnapshotMetadata:

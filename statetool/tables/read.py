@@ -13,7 +13,7 @@ from statetool.columns.arrays import as_arrow
 from statetool.columns.batches import split_to_limits
 from statetool.columns.types import table_column
 from statetool.errors import FormatError, StatetoolError
-from statetool.io.glibc import keep_freed_memory
+from statetool.io.glibc import keep_in_own_process
 from statetool.io.open_files import keeping_open
 from statetool.kernels.core.arrays import Int64s
 from statetool.tables.kinds.keyed import Columns
@@ -34,7 +34,7 @@ def read_split(split: Split, *, reads_on: bool = False) -> Iterator[pa.RecordBat
     FormatError
         Bytes are damaged. The error has the file, offset, operator, state and key group.
     """
-    keep_freed_memory()
+    keep_in_own_process()
     with keeping_open():
         try:
             # A loop's variable would keep the rows while the next ones are read.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import socket
 import subprocess
 import sys
 import unicodedata
@@ -233,9 +234,31 @@ def placed(arguments: tuple[str, ...], places: dict[str, str]) -> list[str]:
     return [places.get(head := a.partition("/")[0], head) + a[len(head) :] for a in arguments]
 
 
+@pytest.fixture
+def addresses(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """Return the addresses that this process connects to, or whose names it looks up, from now on. All fail."""
+    found: list[object] = []
+
+    def refuse(*arguments: object, **more: object) -> None:
+        found.append(arguments)
+        raise OSError("no network in this test")
+
+    for owner, name in ((socket.socket, "connect"), (socket.socket, "connect_ex"), (socket, "getaddrinfo")):
+        monkeypatch.setattr(owner, name, refuse)
+    return found
+
+
+def test_connections_are_noticed(addresses: list[object]) -> None:
+    run("jobs", "http://localhost:1", codes=(3,))
+    assert addresses
+
+
 @pytest.mark.parametrize("command", COMMANDS, ids=[f"{i}-{c[0][:9].strip()}" for i, c in enumerate(COMMANDS)])
-def test_no_command_prints_what_a_terminal_obeys(command: tuple[str, ...], places: dict[str, str]) -> None:
+def test_no_command_prints_what_a_terminal_obeys(
+    command: tuple[str, ...], places: dict[str, str], addresses: list[object]
+) -> None:
     run(*placed(command, places), codes=(0, 1, 2, 3))
+    assert addresses == []  # with local paths, statetool sends nothing
     page = Path(places["PAGE"])
     if page.exists():
         assert harmful(page.read_text()) == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,30 @@ def test_processes_that_start_together_compile_each_kernel_once(tmp_path: Path, 
     assert {name.rpartition("-")[0] for name in files} >= set(NAMES)
     assert all(name.endswith(".kernel") for name in files)
     assert sum(counts) == len(files)
+
+
+@pytest.mark.parametrize(
+    ("version", "setting", "plain"),
+    [("0.69.0", "", True), ("1.0.0rc1", "", True), ("0.68.1", "", False), ("0.69.0", "numba", True)],
+)
+def test_a_newer_numba_is_used_by_its_public_parts(
+    version: str, setting: str, plain: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STATETOOL_PLAIN", setting)
+    monkeypatch.setattr("importlib.metadata.version", lambda _: version)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        # Without its cache: the answer of this process stays.
+        assert kept.is_numba_plain.__wrapped__() == plain
+    assert [str(w.message).partition(":")[0] for w in told] == (
+        [f"numba {version} is newer than 0.68, the newest that statetool was tested with"]
+        if plain and not setting
+        else []
+    )
+
+
+def test_the_installed_numba_is_a_tested_one() -> None:
+    assert not kept.is_numba_plain.__wrapped__()
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ from statetool.errors import OptionError, UnsupportedError
 from statetool.formats.keyed.distinct import Hashes, changed_ids, distinct
 from statetool.formats.keyed.entries import EntryBatch, concat
 from statetool.formats.keyed.header import KeyedHeader
-from statetool.io.glibc import keep_freed_memory
+from statetool.io.glibc import keep_in_own_process
 from statetool.kernels.core.arrays import Bytes, Int64s
 from statetool.kernels.entries.comparison import hash_spans
 from statetool.snapshot.operator import OperatorInventory
@@ -138,7 +138,7 @@ def changes(unit: ChangeUnit) -> Iterator[pa.RecordBatch]:
     UnsupportedError
         The key types of the two checkpoints differ.
     """
-    keep_freed_memory()
+    keep_in_own_process()
     for before, after in _pair_sources(unit.before, unit.after):
         for change, batch in _changes_of(unit, before, after):
             yield with_change(batch, UPSERT if unit.upserts and change != DELETE else change)

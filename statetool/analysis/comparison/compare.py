@@ -14,7 +14,7 @@ from statetool.analysis.comparison.keyed import KeyedUnit, compare_keyed
 from statetool.analysis.comparison.plan import Unit
 from statetool.analysis.comparison.records import DIFFERENCES, DifferenceCounts, NotComparedError
 from statetool.errors import UNREAD, FormatError, UnsupportedError
-from statetool.io.glibc import keep_freed_memory
+from statetool.io.glibc import keep_in_own_process
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ def differences(unit: Unit, counts: Counter[tuple[str, str]] | None = None) -> I
     UnsupportedError
         Some values cannot be compared, or do not have the key type or the subclasses that only the other side describes.
     """
-    keep_freed_memory()
+    keep_in_own_process()
     counts = Counter() if counts is None else counts
     try:
         yield from _differences(unit, counts)

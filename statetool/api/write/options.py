@@ -147,11 +147,12 @@ class WriteOptions(CopyOptions):
         from statetool.saving.compose import rehearse_composition, write_composition
         from statetool.saving.composition import Composition
         from statetool.saving.plan_checks import warn_of_assumed_timers
-        from statetool.saving.versions import parse_release
+        from statetool.saving.versions import parse_release, warn_if_unreleased
 
         planned = Composition(base=base, checkpoint_id=self.checkpoint_id, **composition)
         warn_of_assumed_timers(planned, stacklevel=4)
         release = parse_release(flink_version, default=base.metadata.version)
+        warn_if_unreleased(flink_version, stacklevel=3)
         runner = self.execution.runner()
         if self.dry_run:
             rehearse_composition(planned, dst, release, runner, take_over=self.take_over)

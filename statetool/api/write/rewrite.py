@@ -124,6 +124,7 @@ def convert(
     state_api: Literal["v1", "v2"] | None = None,
     format: Literal["same", "canonical", "native"] = "canonical",
     backend: Literal["rocksdb", "forst", "heap"] | None = None,
+    flink_version: str | None = None,
     dry_run: bool = False,
     take_over: bool = False,
     checkpoint_id: int | None = None,
@@ -152,6 +153,9 @@ def convert(
         has, of databases, of the heap backend, or canonical.
     backend
         The backend that restores a native savepoint. A job of RocksDB must keep its timers in it, as is the default.
+    flink_version
+        Flink release that reads the savepoint. Defaults to that of the snapshot, and is needed if no release exists that reads its
+        metadata.
     dry_run
         Only plan, without writing.
     take_over
@@ -196,7 +200,7 @@ def convert(
         conversions = api_conversions(inventory, state_api)
     plan = plan_convert(inventory, conversions, form)
     plan.warn()
-    options.write(inventory, dst, changes=plan.changes)
+    options.write(inventory, dst, flink_version=flink_version, changes=plan.changes)
     return plan
 
 

@@ -30,7 +30,7 @@ from statetool.saving.streams.filters import FilterChain
 from statetool.saving.verbs.key_choice import Allowed, KeyChoice, check_found
 from statetool.saving.verbs.tally import tally
 from statetool.saving.verbs.transform import bootstrap_changes, states_without_namespace
-from statetool.saving.versions import WIDEST, Target, parse_release
+from statetool.saving.versions import WIDEST, Target, parse_release, warn_if_unreleased
 from statetool.snapshot.inventory import Inventory
 from statetool.tables.keys.text import Key
 from statetool.tables.request import ScanRequest
@@ -436,6 +436,7 @@ class SavepointWriter:
         composition = replace(self._composition(), reference=reference_files, inline_bytes=inline_bytes, form=form)
         warn_of_assumed_timers(composition, stacklevel=2)
         release = self._release(flink_version)
+        warn_if_unreleased(flink_version, stacklevel=2)
         write_composition(composition, target, release, self._execution().runner(), take_over=take_over)
         return self._open(target)
 

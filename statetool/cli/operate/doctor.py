@@ -24,7 +24,7 @@ _OLDEST_JAVA = 17
 def check_machine() -> list[dict[str, Any]]:
     """Return findings about Python, packages and Java."""
     version = ".".join(map(str, sys.version_info[:3]))
-    findings = [_finding("python", sys.version_info >= (3, 10), version)]
+    findings = [_finding("python", sys.version_info >= (3, 11), version)]
     for package in (*_PACKAGES, *_EXTRAS):
         try:
             findings.append(_finding(package, True, importlib.metadata.version(package)))

@@ -66,6 +66,7 @@ from statetool.errors import UNREAD, CheckpointDeletedError, StatetoolError, sev
 from statetool.formats.key_groups import range_for
 from statetool.formats.state_meta import KEY_VALUE_V2, StateMetaInfo
 from statetool.operations.advice.restore_settings import FORST_TIMERS, keeps_timers_on_heap
+from statetool.saving.versions import RELEASES
 from statetool.serializers.core.base import all_parts
 from statetool.serializers.core.opaque import OpaqueSerializer
 from statetool.serializers.kryo.serializer import KryoSerializer
@@ -194,7 +195,7 @@ def _in_forst(verdict: StateVerdict, meta: StateMetaInfo, job: Job) -> StateVerd
     migrated = Resolution(Level.AFTER_MIGRATION, tuple(causes), verdict.warnings)
     text = "ForSt does not migrate the values of asynchronous state: State migration not support yet."
     remedy = migration_remedy("Write a copy of the snapshot in which the values have the new type.")
-    if job.releases:
+    if RELEASES.keys() & job.releases:
         return verdict_of(verdict.name, migrated.as_refused(remedy, text))
     unknown = Resolution.because(
         Level.UNKNOWN, text.replace("ForSt", "ForSt of Flink 2.0 to 2.3", 1), "Name the release with --flink."
@@ -271,6 +272,9 @@ def _forst(restore: Restore, pair: Pair) -> Iterator[Result]:
             text=f"the files of {old.label.display} were written by ForSt, or by statetool for it, not by RocksDB",
             option="the configuration of the job that wrote the snapshot",
         )
+    elif others and restore.releases and not RELEASES.keys() & restore.releases:
+        text = "The development branch of this Flink restores snapshots with keyed state of other backends in ForSt (FLINK-39949), which no test has tried."
+        yield is_unknown("V1", text, _TO_FORST, old)
     elif others and (config is None or not keeps_timers_on_heap(config, FORST_TIMERS)):
         text = "ForSt of Flink 2.0 to 2.3 does not restore canonical savepoints or snapshots of the heap backend: Not support restoring yet for ForStStateBackend."
         yield (refuses if restore.releases else is_unknown)("V1", text, _TO_FORST, old)

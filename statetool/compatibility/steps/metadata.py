@@ -27,7 +27,7 @@ from statetool.compatibility.verdicts import NEW, A, Level, Remedy
 from statetool.errors import UNREAD, UnsupportedError, several
 from statetool.formats.metadata.handles import ChangelogHandle
 from statetool.formats.metadata.savepoint import savepoint_properties
-from statetool.saving.versions import RELEASES, WIDEST, convert_metadata, parse_release
+from statetool.saving.versions import READS, UNRELEASED, WIDEST, convert_metadata, parse_release
 from statetool.snapshot.operator import OperatorInventory
 
 
@@ -38,9 +38,12 @@ def _metadata(restore: Restore) -> Iterator[Result]:
         yield Assumption(rule="M1", text="the Flink release of the new job reads this snapshot", option="--flink")
         return
     old = restore.old.metadata
-    reading = [r for r in releases if RELEASES[r][0] >= old.version]
+    if any(r in UNRELEASED for r in releases):
+        text = f"Flink {shown_releases(releases)} reads what its development branch read on 2026-11-30: the release did not exist, and no restore was tested"
+        yield Assumption(rule="M1", text=text, option="a newer statetool")
+    reading = [r for r in releases if READS[r][0] >= old.version]
     if not reading:
-        readers = [r for r, (version, _) in RELEASES.items() if version >= old.version]
+        readers = [r for r, (version, _) in READS.items() if version >= old.version]
         text = f"Flink {shown_releases(releases)} does not read metadata of version {old.version}."
         yield refuses("M1", text, f"Restore it with Flink {readers[0]} or later.")
         return

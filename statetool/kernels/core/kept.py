@@ -10,7 +10,8 @@ Code is looked up in these folders, in this order:
 - ``compiled`` in the package of kernels (also inside a zip),
 - the user's folder: ``NUMBA_CACHE_DIR`` if set, otherwise the user's cache folder, otherwise a private folder below the temporary folder.
 
-Newly compiled code is cached in the user's folder. Nothing is cached with ``STATETOOL_PLAIN=numba``.
+Newly compiled code is cached in the user's folder. Nothing is cached with ``STATETOOL_PLAIN=numba``, or with a numba that is newer than the
+tested ones.
 """
 
 from __future__ import annotations
@@ -19,13 +20,15 @@ import hashlib
 import importlib.metadata
 import importlib.resources
 import os
+import re
 import sys
 import time
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from statetool.io.cache import cache_folders, writable
+from statetool.errors import warn
+from statetool.io.cache import cache_folders, is_private, writable
 from statetool.io.switches import is_plain
 
 if TYPE_CHECKING:
@@ -35,9 +38,34 @@ if TYPE_CHECKING:
 VARIABLE: Final = "STATETOOL_KERNELS"
 SUFFIX: Final = ".kernel"
 _KERNELS: Final = "statetool.kernels"
+#: The newest release of numba whose private parts were tested. A newer one is used by its public parts.
+NEWEST_NUMBA: Final = (0, 68)
 #: How long a process waits for another process that compiles the same code, and how often it checks, in seconds.
 _MOST_WAITING: Final = 60.0
 _LOOK_AGAIN: Final = 0.02
+
+
+@cache
+def is_numba_plain() -> bool:
+    """Return True if only public parts of numba are used: because the user says so, or because numba is newer than the tested ones.
+
+    The second reason is told once per process.
+    """
+    if is_plain("numba"):
+        return True
+    try:
+        version = importlib.metadata.version("numba")
+    except importlib.metadata.PackageNotFoundError:
+        return False
+    found = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
+    if found <= NEWEST_NUMBA:
+        return False
+    newest = ".".join(map(str, NEWEST_NUMBA))
+    warn(
+        f"numba {version} is newer than {newest}, the newest that statetool was tested with: kernels are compiled in each process, which is "
+        f"slower. Install a newer statetool or 'numba<{NEWEST_NUMBA[0]}.{NEWEST_NUMBA[1] + 1}', or set STATETOOL_PLAIN=numba"
+    )
+    return True
 
 
 @cache
@@ -52,7 +80,7 @@ def stamp() -> str:
 @cache
 def folders() -> tuple[Traversable, ...]:
     """Return the folders to look up code in, best first; none if nothing is cached."""
-    if is_plain("numba"):
+    if is_numba_plain():
         return ()
     named = os.environ.get(VARIABLE)
     shipped: list[Traversable] = [Path(named).absolute()] if named else []
@@ -63,7 +91,7 @@ def folders() -> tuple[Traversable, ...]:
 @cache
 def target() -> Path | None:
     """Return the folder for new code. ``None`` if none is writable or nothing is cached: each process compiles for itself."""
-    if is_plain("numba"):
+    if is_numba_plain():
         return None
     for base in _own_folders():
         if writable(folder := base / stamp()):
@@ -92,7 +120,9 @@ def _sources(folder: Traversable, prefix: str = "") -> Iterator[tuple[str, bytes
 
 def _own_folders() -> list[Path]:
     named = os.environ.get("NUMBA_CACHE_DIR")
-    return [Path(named) / "statetool"] if named else cache_folders("kernels")
+    if not named:
+        return cache_folders("kernels")
+    return [folder] if is_private(folder := Path(named) / "statetool") else []
 
 
 def lock_of(file: Path) -> Path:

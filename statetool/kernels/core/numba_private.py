@@ -6,7 +6,7 @@
   a million keys with three states.
 - Prefetches hide the latency of memory: 7 % of a rescaling that moves all keys.
 
-With ``STATETOOL_PLAIN=numba``, each process compiles its kernels with public options of numba.
+With ``STATETOOL_PLAIN=numba``, and with a numba that is newer than the tested ones, each process compiles its kernels with public options of numba.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from statetool.io.switches import is_plain
 from statetool.kernels.core import kept
 
 _DIGEST_BYTES: Final = 32
@@ -31,7 +30,7 @@ def make_dispatcher(function: Callable[..., Any], name: str, *, inline: bool) ->
     import numba
 
     dispatcher: Any
-    if is_plain("numba"):
+    if kept.is_numba_plain():
         dispatcher = numba.njit(nogil=True, forceinline=inline)(function)
     else:
         dispatcher = numba.njit(nogil=True, forceinline=inline, _nrt=False)(function)
@@ -44,7 +43,7 @@ def compile_prefetch(read_soon: Callable[..., None]) -> None:
     """Compile calls of a function ``read_soon(data, p)`` to a prefetch instruction, or to nothing."""
     from numba.extending import overload
 
-    if is_plain("numba"):
+    if kept.is_numba_plain():
         overload(read_soon)(lambda data, p: lambda data, p: None)
         return
     prefetch = _prefetch()
@@ -75,7 +74,7 @@ def _prefetch() -> Any:
 
 def is_left(dispatcher: Any, types: Any) -> bool:
     """Return True if the code for these argument types is not cached, could be, and no other process compiles it."""
-    return not is_plain("numba") and bool(dispatcher._cache.is_left(types, dispatcher.targetctx))
+    return not kept.is_numba_plain() and bool(dispatcher._cache.is_left(types, dispatcher.targetctx))
 
 
 class KeptCode:

@@ -17,6 +17,7 @@ from statetool.api.write.verbs.base import (
     operator_parameter,
     parameter,
     positional,
+    release_parameter,
 )
 
 if TYPE_CHECKING:
@@ -74,6 +75,10 @@ class Convert(CopyVerb):
     # Not DEFAULT_FORMAT: other commands' hints recommend a plain ``convert`` for what only a canonical savepoint mends.
     format: Literal["same", "canonical", "native"] = field(default="canonical", metadata=FORMAT)
     backend: Literal["rocksdb", "forst", "heap"] | None = field(default=None, metadata=BACKEND)
+    flink_version: str | None = release_parameter(
+        "Flink release that reads the savepoint. Defaults to that of the snapshot, and is needed if no release exists that reads its metadata.",
+        "SRC",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
