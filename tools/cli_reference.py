@@ -29,6 +29,7 @@ EXAMPLES: Final[Mapping[str, Mapping[str, str]]] = {
         "states": f"statetool states {_DEMO} | head -n 12",
         "schema": f"statetool schema {_DEMO} orders keyed_state",
         "head": f"statetool head {_DEMO} orders keyed_state --states total_cents,points -n 3",
+        "get": f"statetool get {_DEMO} orders Ada",
         "files": "statetool files pyflink-job | head -n 6",
         "stats": f"statetool stats {_DEMO} --uid orders --table states",
         "count": f"statetool count {_DEMO} orders",
