@@ -109,6 +109,7 @@ INTERACTIVE: Final[Mapping[str, Mapping[str, str]]] = {
         "declare": "statetool declare --jar job.jar 'com.acme.*' > classes.json",
         "browse": f"statetool browse {_DEMO}",
         "shell": f"statetool shell {_DEMO}",
+        "serve": f"statetool serve {_DEMO}",
     },
     "Write": {
         "upgrade": "statetool upgrade savepoint-1a2b upgraded --jar-a old.jar --jar-b new.jar --flink 2.3",

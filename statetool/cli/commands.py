@@ -20,6 +20,7 @@ COMMANDS: Final = {
         "declare": ("statetool.cli.read.declare:declare", "Show the declarations of classes in the job's jar"),
         "browse": ("statetool.cli.read.browse:browse", "Browse operators, tables and rows in the terminal"),
         "shell": ("statetool.cli.read.shell:shell", "Open a snapshot at a Python prompt"),
+        "serve": ("statetool.cli.operate.serve:serve", "Explore snapshots in a browser, and look up keys over HTTP"),
         "report": ("statetool.cli.read.report:report", "Write an HTML report about a snapshot"),
     },
     "Check and compare": {

@@ -212,6 +212,7 @@ ELSEWHERE: Final = {
     "demo",
     "kernels",
     "mcp",
+    "serve",
     "export",
     "jobs",
     "savepoint",
