@@ -11,6 +11,7 @@ from statetool.cli.output import echo_err
 from statetool.cli.progress import no_progress
 from statetool.cli.resolve_path import is_snapshot
 from statetool.errors import MissingDependencyError
+from statetool.operations.cluster.paths import is_job
 
 
 @click.command(cls=Command)
@@ -39,7 +40,7 @@ def serve(options: CommonOptions, path: str, port: int) -> None:
     from statetool.cli.explorer.opened import Snapshots
 
     with no_progress():
-        alone = is_snapshot(path) and not path.startswith("flink://")
+        alone = is_snapshot(path) and not is_job(path)
         snapshots = Snapshots(path, lambda name: open_snapshot(name, options), is_root=not alone)
         if alone:
             snapshots.open(".")  # errors are those of the command
