@@ -38,6 +38,7 @@ REFUSED: Final = {
     ("stats", SAVEPOINT, "--spark"): "pip install 'statetool[spark]'",
     ("browse", SAVEPOINT): "pip install 'statetool[browse]'",
     ("mcp", SAVEPOINT): "pip install 'statetool[mcp]'",
+    ("serve", SAVEPOINT): "pip install 'statetool[serve]'",
     ("info", "s3://bucket/savepoint"): "pip install 'statetool[s3]'",
     ("info", "gs://bucket/savepoint"): "pip install 'statetool[gcs]'",
     ("info", "k8s://namespace/deployment"): "pip install 'statetool[k8s]'",

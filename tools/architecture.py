@@ -174,6 +174,7 @@ WINGS: Final[tuple[tuple[Wing, ...], ...]] = (
             write="commands that write",
             operate="jobs, directories, installation",
             assistants="an MCP server",
+            explorer="pages in a browser",
         ),
     ),
     (_wing("jobs", "scripts for spark-submit"),),

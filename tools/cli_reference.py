@@ -29,6 +29,7 @@ EXAMPLES: Final[Mapping[str, Mapping[str, str]]] = {
         "states": f"statetool states {_DEMO} | head -n 12",
         "schema": f"statetool schema {_DEMO} orders keyed_state",
         "head": f"statetool head {_DEMO} orders keyed_state --states total_cents,points -n 3",
+        "get": f"statetool get {_DEMO} orders Ada",
         "files": "statetool files pyflink-job | head -n 6",
         "stats": f"statetool stats {_DEMO} --uid orders --table states",
         "count": f"statetool count {_DEMO} orders",
@@ -108,6 +109,7 @@ INTERACTIVE: Final[Mapping[str, Mapping[str, str]]] = {
         "declare": "statetool declare --jar job.jar 'com.acme.*' > classes.json",
         "browse": f"statetool browse {_DEMO}",
         "shell": f"statetool shell {_DEMO}",
+        "serve": f"statetool serve {_DEMO}",
     },
     "Write": {
         "upgrade": "statetool upgrade savepoint-1a2b upgraded --jar-a old.jar --jar-b new.jar --flink 2.3",

@@ -24,7 +24,7 @@ DESCRIBED_BY: Final[Mapping[str, tuple[str, ...]]] = {
             "Operator.keyed_state", "Operator.state", "Operator.table", "Operator.timers", "Operator.waiting", "Operator.matches", "Operator.windows",
             "Operator.in_flight", "OperatorTables.export", "OperatorTables.head", "OperatorTables.count", "OperatorTables.scan",
             "OperatorTables.batches", "OperatorTables.reader", "OperatorTables.keyed_state_batches", "OperatorTables.to_arrow",
-            "OperatorTables.to_pandas", "OperatorTables.to_polars", "OperatorTables.to_duckdb", "Database.table", "query",
+            "OperatorTables.to_pandas", "OperatorTables.to_polars", "OperatorTables.to_duckdb", "Database.table", "query", "OperatorTables.get",
         ),
         _READS,
     ),
@@ -44,6 +44,7 @@ DESCRIBED_BY: Final[Mapping[str, tuple[str, ...]]] = {
 #: Parameters of these functions that have another meaning than in the functions that describe them.
 OWN: Final[Mapping[str, frozenset[str]]] = {
     "Operator.timers": frozenset({"states"}),
+    "OperatorTables.get": frozenset({"states"}),
     "OperatorTables.head": frozenset({"table"}),
     "catalog": frozenset({"spark"}),
     "Database.table": frozenset({"name"}),

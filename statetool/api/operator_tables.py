@@ -17,7 +17,7 @@ from statetool.snapshot.state_info import StateInfo
 from statetool.snapshot.state_tables import KEYED_STATE, TIMERS
 from statetool.tables.keys.text import Key
 from statetool.tables.request import KeyedOptions, ScanOptions, ScanRequest, list_options
-from statetool.types.options import whole_number
+from statetool.types.options import ReadingOptions, name_list, whole_number
 
 if TYPE_CHECKING:
     import duckdb
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from statetool.api.write.writer import SavepointWriter
     from statetool.saving.composition import SourceOperator
     from statetool.spark.frames import SparkTable
+    from statetool.tables.look_up import KeyContent, KeyReader
     from statetool.tables.rows import Rows
     from statetool.tables.scan import TableScan
     from statetool.tables.sql.source import TableSource
@@ -60,6 +61,7 @@ class OperatorTables:
         self._inventory = inventory
         self._operator = operator
         self._access = access
+        self._reader: tuple[object, KeyReader] | None = None
 
     @property
     def name(self) -> str:
@@ -188,6 +190,67 @@ class OperatorTables:
         name = (self.tables or [KEYED_STATE])[0] if table is None else table
         rows = first_rows(self.scan(name, **options), n)
         return Rows(rows, f"{self.name}: {name}", bytes_hints(self.inventory, self.states, name, options.get("states")))
+
+    @list_options(ReadingOptions)
+    def get(self, key: Key, states: Sequence[str] | None = None, **options: Unpack[ReadingOptions]) -> KeyContent:
+        """Look up one key: its keyed states in all namespaces (windows), and its timers.
+
+        Only the key group of the key is read, and of RocksDB and ForSt databases only blocks that may contain it. All keys are read if
+        equal keys can have other bytes (``BigDecimal`` of another scale, maps), and all key groups if only user code knows the key's.
+
+        Parameters
+        ----------
+        key
+            A plain value: a number, string, ``Decimal``, date or time. For tuples, rows and POJOs a tuple of the fields, or a dict by name.
+        states
+            States to read, ``timers`` for all timers; by default everything.
+        ttl, ttl_ms, now_ms
+            Form of values with a TTL: ``show`` (default) returns only the value, ``raw`` a struct of ``last_access`` (timestamp) and
+            ``value``. ``hide_expired`` omits values that had expired at ``now_ms`` (epoch milliseconds, by default the current time),
+            ``ttl_ms`` milliseconds after their last access.
+        nanos
+            Digits below the microsecond: ``companion`` (default) keeps them in an int column ``<name>_nanos`` (0..999) if the type can
+            have them, ``always`` for all SQL timestamps above precision 3. ``error`` raises an error, and ``truncate`` drops them.
+        decimals
+            Form of Java's BigDecimal and BigInteger. ``decimal`` (default): decimal(38,18) and decimal(38,0), with the scale of each
+            BigDecimal in a column ``<name>_scale``; a value that does not fit is an error. ``plain``: the same without that column.
+            ``string``: their exact text.
+        presence
+            ``companion`` (default) adds a bool column ``<name>_present`` to ``keyed_state`` for states whose values can be null
+            themselves (Scala's ``None``). It is true for keys that have the state. ``omit`` does not add it.
+        on_error
+            ``error`` (default), or ``keep_raw``: a value that cannot be decoded is null, and its bytes are in the map ``_undecoded``.
+        columns
+            Field names of rows, ``{"key": ["user"]}``, or field names and types of rows for which the snapshot has none,
+            ``{"state": "ROW<id BIGINT, name STRING>"}``, by ``key``, state, or path (``state.value``).
+
+        Returns
+        -------
+        KeyContent
+            ``key``, ``key_group``, ``states`` and ``timers``. ``content["state"]`` is the value of a state without a
+            namespace. It is false if the operator has nothing of the key.
+
+        Raises
+        ------
+        UnknownNameError
+            The operator has no such state.
+        EncodeError
+            The key does not have the type of the operator's keys.
+        OptionError
+            The operator has no keyed state, several stored keys equal the given one, or an option is not valid.
+        DecodeError
+            A value does not fit its type.
+        FormatError
+            The snapshot is damaged in another way.
+        """
+        from statetool.tables.look_up import KeyReader
+        from statetool.types.options import ReadOptions
+
+        names = None if states is None else name_list("states", states)
+        asked = names, tuple(options.items())
+        if self._reader is None or self._reader[0] != asked:
+            self._reader = asked, KeyReader(self._operator, names, ReadOptions.of(**options))
+        return self._reader[1].get(key)
 
     @list_options(ScanOptions)
     def count(self, table: str = KEYED_STATE, **options: Unpack[ScanOptions]) -> int:

@@ -135,6 +135,28 @@ def collect_report(
     return facts
 
 
+def describe(inventory: Inventory, execution: Execution) -> Facts:
+    """Return the facts of a snapshot that need no read of keyed state: sizes, types, missing files, sources and sinks."""
+    operators = list(inventory.operators.values())
+    return Facts(
+        path=inventory.path,
+        checkpoint_id=inventory.metadata.checkpoint_id,
+        metadata_version=inventory.metadata.version,
+        now_ms=time.time_ns() // 1_000_000,
+        operators=metadata_rows("operators", operators),
+        states=_attempt(lambda: metadata_rows("states", operators)),
+        statistics=statistics_of([], StatisticsRequest.of(), execution.map),
+        verification=_attempt(lambda: verify_inventory(inventory, execution.map, allow_unread=True)),
+        connections=_attempt(lambda: _connections(inventory)),
+        growth=None,
+        against="",
+        other="",
+        check=None,
+        differences=None,
+        allow_unread=True,
+    )
+
+
 def _attempt(answer: Callable[[], T]) -> Answer[T]:
     """Return an answer, or the error that prevented it.
 

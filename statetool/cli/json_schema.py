@@ -60,6 +60,28 @@ _COMPARISON: Final = {
     "differences": [DIFFERENCES],
     "unread": ["str"],
 }
+_CONTENT: Final = {
+    "path": "str",
+    "checkpoint_id": "int",
+    "operator": "str",
+    "operator_name": "str",
+    "operator_id": "str",
+    "uid": "str",
+    "key": "json",
+    "key_group": "int | None",
+    "found": "bool",
+    "states": [
+        {
+            "state": "str",
+            "kind": "str",
+            "namespace": "json",
+            "value": "json",
+            "companions": _ROW,
+            "undecoded": _ROW,
+        }
+    ],
+    "timers": [{"domain": "str", "service": "str", "namespace": "json", "timestamp": "int", "time": "str | None"}],
+}
 _WARNING: Final = {"kind": "str", "text": "str"}
 _JUDGMENT: Final = {"verdict": "str", "reason": "str", "remedy": "str"}
 _STATE_VERDICT: Final = {"name": "str", **_JUDGMENT, "warnings": [_WARNING]}
@@ -123,6 +145,7 @@ _MADE_BY_HAND: Final[Mapping[str, Any]] = {
     "files": [FileRow],
     "schema": ({"ddl": "str"}, _ROW),
     "head": [_ROW],
+    "get": _CONTENT,
     "count": [{"operator": "str", "table": "str", "rows": "int"}],
     "sql": [_ROW],
     "stats": (

@@ -38,7 +38,7 @@ _INTERRUPTED: Final = 130
 #: In narrower terminals, click would print help as wide as this.
 _LEAST_HELP: Final = 50
 #: Commands that go on until they are stopped.
-_LASTING: Final = frozenset({"browse", "mcp", "metrics", "shell", "sql"})
+_LASTING: Final = frozenset({"browse", "mcp", "metrics", "serve", "shell", "sql"})
 #: Commands that write files, or have Flink write them.
 _WRITES: Final = {*COMMANDS["Write"], "report", "savepoint", "checkpoint"}
 

@@ -224,7 +224,11 @@ def output_width() -> int | None:
 def _json(value: Any) -> str:
     """Return JSON. NaN and infinities, which JSON does not support as numbers, become text as in Spark."""
     # Only escapes of surrogates are valid JSON, and use_escapes() makes others too.
-    ascii_only = codecs.lookup(sys.stdout.encoding or "utf-8").name != "utf-8"
+    return json_text(value, ascii_only=codecs.lookup(sys.stdout.encoding or "utf-8").name != "utf-8")
+
+
+def json_text(value: Any, *, ascii_only: bool) -> str:
+    """Return JSON without control characters; NaN and infinities are text. ``ascii_only`` escapes all other characters beyond ASCII."""
     try:
         text = json.dumps(value, default=_plain, ensure_ascii=ascii_only, allow_nan=False)
     except ValueError:

@@ -220,9 +220,14 @@ class TableColumn:
         return self.take(array)
 
 
-@lru_cache(maxsize=1024)
 def table_column(logical: LogicalType, options: ReadOptions) -> TableColumn:
     """Return how tables show decoded values of a type (:func:`statetool.columns.types.arrow_type`)."""
+    # Equal timestamps may have other digits, which decide on a companion.
+    return _table_column(logical, options, repr(logical))
+
+
+@lru_cache(maxsize=1024)
+def _table_column(logical: LogicalType, options: ReadOptions, exact: str) -> TableColumn:
     if isinstance(logical, PresentType):
         inner = table_column(logical.value, options)
         if options.presence != "companion":

@@ -324,6 +324,10 @@ class LogSource:
     def is_canonical(self) -> bool:
         return False
 
+    @property
+    def reads_by_key(self) -> bool:
+        return False
+
     def group_sizes(self) -> Mapping[int, int]:
         sizes = dict.fromkeys(self.key_groups, max(1, self.log_bytes // len(self.key_groups)))
         for source in self.below:

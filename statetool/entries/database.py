@@ -169,6 +169,10 @@ class DatabaseSource:
     def is_canonical(self) -> bool:
         return False
 
+    @property
+    def reads_by_key(self) -> bool:
+        return True
+
     def group_sizes(self) -> Mapping[int, int]:
         return dict.fromkeys(self.key_groups, max(1, self.group_bytes))
 

@@ -127,6 +127,11 @@ class KeyGroupReader(Protocol):
         """
         ...
 
+    @property
+    def reads_by_key(self) -> bool:
+        """Whether :meth:`batches` of some keys reads only parts of the key groups. Otherwise :attr:`EntryRequest.keys` is ignored."""
+        ...
+
     def group_sizes(self) -> Mapping[int, int]:
         """Return the approximate stored bytes of each key group, in the best reading order."""
         ...

@@ -247,6 +247,10 @@ class StreamSource:
     def is_canonical(self) -> bool:
         return not self.heap
 
+    @property
+    def reads_by_key(self) -> bool:
+        return False
+
     def group_sizes(self) -> Mapping[int, int]:
         return {r.number: r.size_bytes for r in self.ranges}
 

@@ -36,7 +36,7 @@ CALLS: list[tuple[Callable[[Operator], object], str]] = [
 VALUES: list[Callable[[Operator], object]] = [
     lambda op: op.to_arrow(nanos="round"),  # type: ignore[arg-type]
     lambda op: op.to_arrow(split_bytes="5"),  # type: ignore[arg-type]
-    lambda op: op.to_arrow(keys=[{"f0": 1}]),  # type: ignore[list-item]
+    lambda op: op.to_arrow(keys=[{1: 2}]),  # type: ignore[dict-item]
     lambda op: op.to_arrow(columns={"key": 5}),  # type: ignore[dict-item]
     lambda op: op.in_flight(like="String", on_error="keep_raw"),  # type: ignore[call-arg]
 ]

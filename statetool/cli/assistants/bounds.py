@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 from urllib.parse import unquote
 
@@ -16,6 +16,7 @@ import statetool
 from statetool.errors import OptionError, SnapshotNotFoundError, StatetoolError
 from statetool.io import files
 from statetool.operations.cluster.paths import resolve_directory
+from statetool.operations.directories.snapshots import SnapshotRow
 from statetool.snapshot.locate import METADATA_NAME
 
 _NOT_BELOW: Final = re.compile(r"^[/~\\]|^[A-Za-z][A-Za-z0-9+.-]*:|(^|[/\\])\.\.([/\\]|$)|\0")
@@ -30,6 +31,11 @@ class OutsideError(OptionError):
 class Root:
     """A directory of snapshots: a local path, any URI that fsspec can list, or the URL of a job for the directory of its checkpoints.
 
+    Parameters
+    ----------
+    load
+        Opens a snapshot whose path was checked.
+
     Raises
     ------
     SnapshotNotFoundError
@@ -38,8 +44,9 @@ class Root:
         The URL of a job cannot be resolved, as :func:`statetool.operations.cluster.paths.resolve_directory`.
     """
 
-    def __init__(self, root: str) -> None:
+    def __init__(self, root: str, load: Callable[[str], statetool.Savepoint] | None = None) -> None:
         root = resolve_directory(root)
+        self._load = load or statetool.load
         self._local = files.is_local(root)
         if not files.is_dir(root):
             raise SnapshotNotFoundError(f"{root} is not a directory")
@@ -60,11 +67,16 @@ class Root:
         path = files.join(self._root, name) if name not in ("", ".") else self._root
         self._check(path)
         self._check(files.join(path, METADATA_NAME))
-        savepoint = statetool.load(path)
+        savepoint = self._load(path)
         for row in savepoint.metadata_rows("files"):
             if not row.inline:
                 self._check(row.path)
         return savepoint
+
+    def rows(self) -> list[tuple[str, SnapshotRow]]:
+        """Return the snapshots below the root with their names, by job and id."""
+        rows = statetool.list_snapshots(self._root)[-_MOST_SNAPSHOTS:]
+        return [(files.canonical(row.path).removeprefix(self._root).strip("/") or ".", row) for row in rows]
 
     def snapshots(self) -> Iterator[tuple[str, statetool.Savepoint | StatetoolError]]:
         """Yield the paths of snapshots below the root, each with the snapshot or the error raised when opening it."""

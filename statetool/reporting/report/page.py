@@ -43,7 +43,7 @@ def page(facts: Facts) -> str:
         ]
     )
     body = (element("section", element("h2", name), inner, id=anchor) for anchor, name, inner in contents)
-    top = element("header", element("h1", "Snapshot report"), _top(facts, found))
+    top = element("header", element("h1", "Snapshot report"), summary(facts, found))
     foot = element("footer", f"Ages and timers count from {moment(facts.now_ms)}. Made by statetool.")
     shown = element("body", top, links, element("main", *body), foot, class_="statetool")
     return f"<!DOCTYPE html>\n{element('html', element('head', head), shown, lang='en')}\n"
@@ -56,10 +56,10 @@ def inline(facts: Facts) -> Html:
         element("section", inner) if anchor == "findings" else element("details", element("summary", name), inner)
         for anchor, name, inner in _sections(facts, found)
     )
-    return fragment(element("header", _top(facts, found)), *parts, style=STYLE + REPORT_STYLE)
+    return fragment(element("header", summary(facts, found)), *parts, style=STYLE + REPORT_STYLE)
 
 
-def _top(facts: Facts, found: ReportFindings) -> Html:
+def summary(facts: Facts, found: ReportFindings) -> Html:
     """Return the verdict in one line, the names of everything that was not read, and the most important numbers."""
     counted = Counter(f.severity for f in found.leading)
     parts = [several(counted["error"], "error"), several(counted["warning"], "warning")]
@@ -70,7 +70,7 @@ def _top(facts: Facts, found: ReportFindings) -> Html:
     return join(
         [
             element("p", facts.path, class_="soft"),
-            element("p", element("strong", words, class_=look), " ", *(f"{summary} " for summary in found.fine)),
+            element("p", element("strong", words, class_=look), " ", *(f"{sentence} " for sentence in found.fine)),
             _not_read([f for f in found.leading if f.severity == "unknown"]),
             _cards(facts),
         ]
@@ -99,7 +99,7 @@ def _cards(facts: Facts) -> Html:
     cards.append(("stored", size(sum(o.state_bytes + o.coordinator_bytes for o in facts.operators))))
     if not isinstance(facts.statistics, StatetoolError):
         measured = facts.statistics.rows("operators")
-        if all(o.entries is not None for o in measured):
+        if measured and all(o.entries is not None for o in measured):
             cards.append(("uncompressed", size(sum(o.entries_bytes for o in measured))))
             cards.append(("entries", count(sum(o.entries for o in measured))))
     cards.append(("verified", _verified(facts)))

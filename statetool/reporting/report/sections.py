@@ -68,12 +68,12 @@ def verdicts(check: Check, against: str) -> Html:
     return join([about, top, table(("operator", "state", "verdict", "reason"), rows) if rows else "", *steps])
 
 
-def differences(answer: Differences, against: str) -> Html:
+def differences(answer: Differences, against: str, before: str = "this snapshot") -> Html:
     """Return the differences: counts of keys, entries and elements, then operators, states and types."""
     counts = [c for c in answer.counts if c.added + c.removed + c.changed]
     total = sum(c.added + c.removed + c.changed for c in counts)
     words = "No differences." if answer.equal else f"{several(total, 'difference')} in {several(len(counts), 'state')}."
-    shown = [element("p", f"Before: this snapshot. After: {against}", class_="soft"), element("p", words)]
+    shown = [element("p", f"Before: {before}. After: {against}", class_="soft"), element("p", words)]
     if counts:
         shown.append(records(counts, _COUNTS))
     if answer.structure:

@@ -21,7 +21,7 @@ import calendar
 import math
 import re
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any, Final
 
@@ -29,7 +29,7 @@ from statetool.errors import EncodeError
 from statetool.serializers.core.base import Serializer
 from statetool.serializers.sql.rowdata import BinaryDataSerializer, RowDataSerializer
 from statetool.serializers.typeutils.row import KIND_FIELD, ROW_KINDS, RowSerializer
-from statetool.tables.keys.text import Key, KeyText, KeyTime, exact_float, show_key
+from statetool.tables.keys.text import Key, KeyFields, KeyText, KeyTime, exact_float, show_key
 from statetool.types import (
     BigDecimalType,
     BigIntegerType,
@@ -232,6 +232,8 @@ def _kind_of_value(key: Key, wanted: str) -> str:
             return "a tuple"
         case list():
             return "a list"
+        case KeyFields():
+            return "an object of fields"
     return f"not {wanted}"
 
 
@@ -340,6 +342,8 @@ def _fields(part: KeyPart) -> list[tuple[str, KeyPart]]:
 
 def _struct(key: Key, part: KeyPart, logical: StructType) -> tuple[Any, ...]:
     fields = _fields(part)
+    if isinstance(key, KeyFields):
+        return _named_fields(key, fields)
     if _is_row(part) and len(fields) == 1 and not _is_whole_row(key, logical, fields[0][1]):
         return (_at(fields[0][0], key, fields[0][1]),)
     if not isinstance(key, tuple | list):
@@ -351,6 +355,16 @@ def _struct(key: Key, part: KeyPart, logical: StructType) -> tuple[Any, ...]:
         return tuple(_fail(f"a tuple of {len(key)} fields, not {len(fields)}"))
     values = [_at(name, v, inner) for v, (name, inner) in zip(key, fields, strict=True)]
     return (*values, *(_at(KIND_FIELD, kind, Scalar("string")) for kind in kinds))
+
+
+def _named_fields(key: KeyFields, fields: Sequence[tuple[str, KeyPart]]) -> tuple[Any, ...]:
+    given = dict(key.fields)
+    names = [name for name, _ in fields]
+    if unknown := [name for name in given if name not in names]:
+        _fail(f"an object with a field {unknown[0]!r}, not one of {', '.join(names)}")
+    if missing := [name for name in names if name not in given]:
+        _fail(f"an object without the field {missing[0]!r}")
+    return tuple(_at(name, given[name], inner) for name, inner in fields)
 
 
 def _is_whole_row(key: Key, logical: StructType, field: KeyPart) -> bool:

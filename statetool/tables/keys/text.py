@@ -17,6 +17,8 @@ JSON                                    key
 ``{"float": "hex of its 8 bytes"}``     NaN and infinities
 ``{"str": "hex of UTF-8"}``             text with lone surrogates
 ``{"text": "007"}``                     a text without a type, as a bare word: parsed by the type of the keys
+``{"user": "a", "region": 1}``          the fields of a tuple, row or POJO by name
+``{"fields": {"date": "a"}}``           the same if a field has a name that this table uses
 ======================================  ================================================================
 """
 
@@ -26,7 +28,7 @@ import datetime
 import math
 import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final, Literal, TypeAlias
@@ -37,6 +39,10 @@ from statetool.types.json_text import parse_json
 #: Texts that may be a list of keys, or a JSON text with a slip, and are therefore no bare word.
 _NO_WORD: Final = re.compile(r"[\s,\[\]{}\"']")
 _KEYS_HINT: Final = "as JSON: '[1, 2]' of numbers, '[\"a\", \"b\"]' of strings; a single key may be a bare word"
+#: Names of the forms of keys as JSON objects.
+_FORMS: Final = frozenset(
+    ("tuple", "bytes", "decimal", "float", "int", "str", "text", "date", "timestamp", "time", "interval", "fields")
+)
 #: How a line of a file of keys begins if it is JSON. Other lines are texts.
 _JSON_LINE: Final = ('"', "[", "{")
 
@@ -62,10 +68,20 @@ class KeyTime:
         return f"{self.kind} {self.value}"
 
 
+@dataclass(frozen=True, slots=True)
+class KeyFields:
+    """The fields of a tuple, row or POJO by name, in any order."""
+
+    fields: tuple[tuple[str, Key], ...]
+
+    def __repr__(self) -> str:
+        return "{" + ", ".join(f"{name}: {value!r}" for name, value in self.fields) + "}"
+
+
 #: A key as users give it. Strings may also be dates and times in ISO 8601.
 Key: TypeAlias = (
     "bool | int | float | str | bytes | Decimal | datetime.date | datetime.time | datetime.timedelta"
-    " | KeyText | KeyTime | tuple[Key, ...] | list[Key] | None"
+    " | KeyText | KeyTime | KeyFields | Mapping[str, Key] | tuple[Key, ...] | list[Key] | None"
 )
 
 
@@ -78,7 +94,7 @@ def exact_key(value: Any) -> Key:
         The key has an unsupported type.
     """
     match value:
-        case None | bool() | KeyText() | KeyTime():
+        case None | bool() | KeyText() | KeyTime() | KeyFields():
             return value
         case int():
             return int(value)
@@ -104,6 +120,8 @@ def exact_key(value: Any) -> Key:
             return tuple(exact_key(v) for v in value)
         case list():
             return [exact_key(v) for v in value]
+        case dict() if value and all(isinstance(name, str) for name in value):
+            return KeyFields(tuple((name, exact_key(v)) for name, v in value.items()))
     # Its item() is a number for units below the microsecond.
     if type(value).__name__ == "datetime64":
         text = str(value)
@@ -159,6 +177,17 @@ def parse_one_key(name: str, text: str) -> Key:
             f"{name} has {several(len(keys), 'key')}, and one is needed", hint="run the command once per key"
         )
     return keys[0]
+
+
+def parse_whole_key(name: str, text: str) -> Key:
+    """Return a key: JSON if it begins with a quote, a bracket or a brace, or else a text. A JSON list is one key, of which it has the fields.
+
+    Raises
+    ------
+    OptionError
+        The text is not valid JSON.
+    """
+    return _key_from_json(parse_json(name, text, _parse_float)) if text.startswith(_JSON_LINE) else KeyText(text)
 
 
 def parse_key_lines(text: str) -> Iterator[Key]:
@@ -219,6 +248,8 @@ def key_to_json(key: Key) -> Any:
             return {"text": text} if _is_unicode(text) else {"text": {"str": _utf8(text)}}
         case KeyTime(kind, value):
             return {kind: value}
+        case KeyFields(fields):
+            return {"fields": {name: key_to_json(value) for name, value in fields}}
         case bytes():
             return {"bytes": key.hex()}
         case Decimal():
@@ -272,6 +303,10 @@ def _key_from_json(tree: Any) -> Key:
                 return KeyTime("time", value)
             case {"interval": int(value), **others} if not others and not isinstance(value, bool):
                 return KeyTime("interval", value)
+            case {"fields": dict(named), **others} if named and not others:
+                return KeyFields(tuple((name, _key_from_json(value)) for name, value in named.items()))
+            case dict() if tree and not _FORMS.issuperset(tree):
+                return KeyFields(tuple((name, _key_from_json(value)) for name, value in tree.items()))
     except (ValueError, InvalidOperation, struct.error) as e:
         raise OptionError(f"{tree!r} is not a key: {e}") from e
     raise OptionError(

@@ -101,6 +101,10 @@ class ToySource:
     def is_canonical(self) -> bool:
         return False
 
+    @property
+    def reads_by_key(self) -> bool:
+        return False
+
     def group_sizes(self) -> Mapping[int, int]:
         return {r.number: r.size_bytes for r in self.ranges}
 

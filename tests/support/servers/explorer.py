@@ -1,0 +1,65 @@
+"""A running explorer, and requests to it."""
+
+from __future__ import annotations
+
+import http.client
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+import statetool
+from statetool.cli.explorer.opened import Snapshots
+from statetool.cli.explorer.server import listening
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Status, headers and body of an answer."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def text(self) -> str:
+        """The body as text."""
+        return self.body.decode()
+
+
+@dataclass(frozen=True, slots=True)
+class Explorer:
+    """Address, port and token of a running explorer."""
+
+    address: str
+    port: int
+    token: str
+
+    def get(self, target: str, *, method: str = "GET", token: str | None = "", **headers: str) -> Answer:
+        """Send a request, by default with the token. Underscores in names of headers stand for hyphens."""
+        sent = {name.replace("_", "-"): value for name, value in headers.items()}
+        given = self.token if token == "" else token
+        if given is not None:
+            sent.setdefault("Authorization", f"Bearer {given}")
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        try:
+            connection.request(method, target, headers=sent)
+            answer = connection.getresponse()
+            return Answer(answer.status, {n.lower(): v for n, v in answer.getheaders()}, answer.read())
+        finally:
+            connection.close()
+
+
+@contextmanager
+def exploring(path: str, *, is_root: bool, load: Any = statetool.load) -> Iterator[Explorer]:
+    """Serve snapshots in a thread."""
+    with listening(Snapshots(path, load, is_root=is_root), 0) as (address, server, listener):
+        thread = threading.Thread(target=lambda: server.run(sockets=[listener]))
+        thread.start()
+        try:
+            yield Explorer(address, urlsplit(address).port or 0, address.partition("token=")[2])
+        finally:
+            server.should_exit = True
+            thread.join()
