@@ -6,13 +6,15 @@ changes them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from statetool.columns.arrays import is_valid
 from statetool.columns.coerce import list_parts, map_parts, struct_parts
@@ -41,6 +43,7 @@ from statetool.serializers.sql.rowdata import RowDataSerializer
 from statetool.serializers.streaming import StreamElementSerializer
 from statetool.serializers.typeutils.pojo import PojoSerializer
 from statetool.serializers.typeutils.row import KIND_FIELD
+from statetool.sql_plans.derived import DerivedColumn
 from statetool.types import Field, ListType, LogicalType, MapType, StructType, TimestampType, TtlType
 from statetool.types.options import ReadOptions
 
@@ -73,12 +76,21 @@ class Compiler:
         Classes of objects that only values tell, and that the new job writes in another way.
     more_objects
         Whether later values may have objects of other classes.
+    derived
+        Columns of accumulators that are computed from other old ones, by name.
     """
 
     def __init__(
-        self, choices: Choices, *, fills_columns: bool = True, objects: Objects = (), more_objects: bool = False
+        self,
+        choices: Choices,
+        *,
+        fills_columns: bool = True,
+        objects: Objects = (),
+        more_objects: bool = False,
+        derived: Mapping[str, DerivedColumn] = MappingProxyType({}),
     ) -> None:
         self.choices = choices
+        self._derived = derived
         self._objects = objects
         self._more_objects = more_objects
         self._fills_columns = fills_columns
@@ -354,6 +366,8 @@ class Compiler:
             return chosen
         if name in before:
             return name
+        if isinstance(new.serializer, RowDataSerializer) and (derived := self._derived.get(name)) is not None:
+            return derived.source
         if isinstance(new.logical, StructType) and _positional(old) and _positional(new):
             index = [f.name for f in new.logical.fields].index(name)
             return before[index] if index < len(before) and name != KIND_FIELD else None
@@ -407,6 +421,9 @@ class Compiler:
         if source not in before:
             self.impossible(field_path, f"the old type has no field {source!r}, only {', '.join(before)}")
             return lambda fields, n: pa.nulls(n)
+        derived = self._derived.get(field.name) if field_path not in self.choices.sources else None
+        if source != field.name and derived is not None:
+            return self._computed(field, derived, before, old, new, field_path)
         if source != field.name and not (_positional(old) and _positional(new)):
             self.add_step(field_path, "rename", f"renamed from {source}")
         if field.name == _class_field(new) and source == _class_field(old):
@@ -415,6 +432,34 @@ class Compiler:
         if isinstance(new.serializer, PojoSerializer) and field.name in new.serializer.primitives:
             return lambda fields, n: _checked_primitives(convert(fields[source]))
         return lambda fields, n: convert(fields[source])
+
+    def _computed(
+        self,
+        field: Field,
+        derived: DerivedColumn,
+        before: dict[str, LogicalType],
+        old: TypeAtPath,
+        new: TypeAtPath,
+        field_path: str,
+    ) -> _Make:
+        """Compile the computation of a column of an accumulator from other ones."""
+        kind = before[derived.source]
+        text = derived.text
+        if is_inexact := kind != field.type:
+            text += f". {old.field(derived.source, kind).type_name} overflows or rounds where {new.field(field.name, field.type).type_name} does not"
+        self.add_step(field_path, "rewrite", text, loses=is_inexact)
+        convert = self._any(old.field(derived.source, kind), new.field(field.name, field.type), field_path)
+
+        def compute(fields: dict[str, pa.Array], n: int) -> pa.Array:
+            values = convert(fields[derived.source])
+            if derived.zero_for_null:
+                return pc.fill_null(values, pa.scalar(0).cast(values.type))
+            if derived.null_if_zero is None:
+                return values
+            is_zero = pc.equal(fields[derived.null_if_zero], 0)
+            return pc.if_else(is_zero, pa.scalar(None, values.type), values)
+
+        return compute
 
     def _added(self, field: Field, old: TypeAtPath, new: TypeAtPath, field_path: str) -> _Make:
         value = self.choices.fills.get(field_path, NO_DEFAULT)

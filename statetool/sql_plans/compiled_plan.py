@@ -96,6 +96,10 @@ _ROWS_OF_SINKS: Final[Mapping[str, tuple[str, ...]]] = {
 _SINK: Final = "dynamicTableSink"
 #: The name of window specifications in :meth:`CompiledPlan.settings`.
 WINDOW: Final = "the window"
+#: The name of the conditions of all nodes before a node in :meth:`CompiledPlan.settings`.
+ROWS_BEFORE: Final = "the condition of its rows"
+#: Abilities of sources that leave out rows.
+_CHOOSES_ROWS: Final = frozenset({"FilterPushDown", "LimitPushDown", "PartitionPushDown"})
 _MULTI_JOIN: Final = "multi-join-input-"
 
 
@@ -263,7 +267,29 @@ class CompiledPlan:
             The plan lacks a member that such a node has.
         """
         with self.locating(node):
-            return dict(self._node(node, expressions=True).settings())
+            return {**dict(self._node(node, expressions=True).settings()), ROWS_BEFORE: self._rows_before(node)}
+
+    def _rows_before(self, node: int) -> str:
+        """Return what decides which rows reach a node: the conditions, keys, kinds of joins and settings of all nodes before it."""
+        texts, found, waiting, seen = ColumnTexts(self.nodes, self.inputs), list[str](), [*self.inputs.get(node, [])], set[int]()
+        while waiting:
+            at = waiting.pop()
+            if at in seen:
+                continue
+            seen.add(at)
+            waiting += self.inputs.get(at, [])
+            spec = self.nodes[at]
+            pushed = [a for a in spec.get("scanTableSource", {}).get("abilities") or () if a.get("type") in _CHOOSES_ROWS]
+            found += map(_as_text, pushed)
+            if (condition := texts.condition(at)) is not None:
+                found.append(condition)
+            kind = _TYPE.fullmatch(str(spec.get("type")))
+            if kind is not None and kind[1] in WITH_STATE:
+                own = self._node(at, expressions=True)
+                join = spec.get("joinSpec", {}).get("joinType", "")
+                settings = [f"{name} {value}" for name, value in own.settings()]
+                found.append(" ".join([f"{join} {kind[1]} by ({', '.join(own.key_names() or ())})".strip(), *settings]))
+        return " and ".join(sorted(found)) or "none"
 
     @contextmanager
     def locating(self, node: int) -> Iterator[None]:
@@ -330,7 +356,7 @@ class _Node:
 
     def columns(self, states: Iterable[StateMetaInfo], key: Serializer | None) -> dict[str, list[str]]:
         names: dict[str, list[str]] = {}
-        key_names = self._key()
+        key_names = self.key_names()
         if key_names is not None and isinstance(key, RowDataSerializer) and len(key_names) != len(key.names):
             if _SINK not in self.spec:  # which may be keyed by other columns than the primary key
                 raise self._unfit("key", key, key_names)
@@ -403,7 +429,7 @@ class _Node:
     def _input_fields(self, fields: Iterable[int]) -> list[str]:
         return [self.inputs[0][i] for i in fields]
 
-    def _key(self) -> list[str] | None:
+    def key_names(self) -> list[str] | None:
         """Return the fields that the operator is keyed by, ``None`` if the plan does not say."""
         spec = self.spec
         for name in ("grouping", "partialAggGrouping", "uniqueKeys", "partitionKeys"):

@@ -1,0 +1,217 @@
+"""Changed SQL queries, each judged by real Flink: what ``check`` and ``migrate`` say, and what the new query makes of the result.
+
+For each pair, the old query reads the first half of the rows and is stopped with a savepoint. statetool plans the change from that savepoint and
+one of the new query, and converts the state. The new query is restored from the result and reads the second half. It must then have
+the same results as the new query that reads all rows from the start. The converted state must also equal the state of the new query
+after the first half.
+
+``python -m tests.support.flink.sql_changes`` runs all pairs in both releases and backends (about ten minutes), and writes ``sql_changes.tsv``.
+``--pair NAME`` runs some and keeps the other lines.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import tempfile
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import statetool
+from statetool.errors import StatetoolError
+from tests.support.flink.machine import FlinkMachine, FlinkRefusedError
+from tests.support.flink.sql import Input, Query, run_query
+from tests.support.flink.sql_queries import HALVES, INPUTS, PAIRS, Pair
+
+RESULTS: Final = Path(__file__).with_name("sql_changes.tsv")
+RELEASES: Final = ("1.20.5", "2.3.0")
+BACKENDS: Final = ("hashmap", "rocksdb")
+COLUMNS: Final = ("flink", "backend", "pair", "verdict", "reason", "flink_says")
+_QUIET_MS: Final = 250
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What statetool says of a pair, and what Flink does with the result.
+
+    Attributes
+    ----------
+    verdict
+        ``restores`` (as it is), ``converted``, ``asks`` (for a choice of the user, given in the pair), ``refused``, or ``unknown``.
+    reason
+        The steps or the refusal.
+    flink_says
+        ``same`` or ``other`` results than the new query from the start, or ``fails``; of the converted state, or of the old one if refused.
+    """
+
+    verdict: str
+    reason: str
+    flink_says: str
+
+
+class Runs:
+    """Runs of queries in one release and backend. Each half of a query runs once."""
+
+    def __init__(self, flink: FlinkMachine, backend: str, work: Path) -> None:
+        self.flink, self.backend, self.work = flink, backend, work
+        self._answers: dict[tuple[str, str], dict[str, Any]] = {}
+
+    def run(self, sql: str, config: Mapping[str, str], halves: str, snapshot: Path | None = None) -> dict[str, Any]:
+        """Run a query over the first half of the rows, the second, or both. Keeps a savepoint of the first half."""
+        tables = tuple(i for i in INPUTS if f"{i.name} " in f"{sql} ")
+        rows = {i.name: [row for half in halves for row in HALVES[half][i.name]] for i in tables}
+        name = f"run-{len(list(self.work.iterdir()))}"
+        return run_query(
+            self.flink,
+            Query(inputs=tables, sql=sql),
+            rows,
+            results=0,
+            backend=self.backend,
+            planned=True,
+            config=dict(config),
+            snapshot=snapshot,
+            savepoint=self.work / name if halves == "1" else None,
+            quiet_ms=_QUIET_MS,
+        )
+
+    def kept(self, sql: str, config: Mapping[str, str], halves: str) -> dict[str, Any]:
+        """Return the answer of a run from the start, which is made once."""
+        key = (json.dumps([sql, *sorted(config.items())]), halves)
+        if key not in self._answers:
+            self._answers[key] = self.run(sql, config, halves)
+        return self._answers[key]
+
+    def savepoint(self, sql: str, config: Mapping[str, str]) -> statetool.Savepoint:
+        """Return the savepoint of a query after the first half, opened with its plan."""
+        answer = self.kept(sql, config, "1")
+        plan = Path(answer["savepoint"].removeprefix("file:")).with_suffix(".json")
+        plan.write_text(answer["plan"])
+        return statetool.load(answer["savepoint"], columns_from_plan=str(plan))
+
+
+def judge(runs: Runs, pair: Pair) -> Judgement:
+    """Run a pair and compare."""
+    old, new = runs.savepoint(pair.old, pair.old_config), runs.savepoint(pair.new, pair.new_config)
+    target = runs.work / f"converted-{len(list(runs.work.iterdir()))}"
+    try:
+        verdict, reason = decide(old, new, pair, target)
+    except StatetoolError as error:
+        return Judgement("error", _short(error), "")
+    source = target if target.exists() else Path(old.path)
+    try:
+        after = runs.run(pair.new, pair.new_config, "2", snapshot=source)["results"]
+    except FlinkRefusedError:
+        return Judgement(verdict, reason, "fails")
+    before, both = (runs.kept(pair.new, pair.new_config, halves)["results"] for halves in ("1", "12"))
+    says = "same" if _table([*before, *after]) == _table(both) else "other"
+    if verdict == "converted" and target.exists() and (differs := _difference(target, new)):
+        reason = f"{reason}; STATE: {differs}"
+    return Judgement(verdict, reason, says)
+
+
+def decide(old: statetool.Savepoint, new: statetool.Savepoint, pair: Pair, target: Path | None) -> tuple[str, str]:
+    """Return the verdict on a pair with the reason, and write what is converted to ``target``."""
+    match = "auto" if pair.matched else None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        checked = statetool.check(old, new, match=match)
+        if checked.ok:
+            return "restores", ""
+        plan = statetool.migrate(
+            old,
+            str(target or "/nowhere"),
+            to=new,
+            match=match,
+            fills=pair.fills,
+            accept=pair.accept,
+            dry_run=target is None or None in (plan_is_done(old, new, pair, match),),
+        )
+    open_rows = [f"{row.step}: {row.text}" for row in plan.rows if row.needs != "nothing"]
+    if plan.is_open:
+        return "refused", " | ".join([*plan.refused, *open_rows])
+    if not plan.states and not plan.keys:
+        return "unknown", " | ".join(checked.warnings) or checked.reason
+    return ("asks" if pair.fills or pair.accept else "converted"), " | ".join(row.text for row in plan.rows)
+
+
+def plan_is_done(old: statetool.Savepoint, new: statetool.Savepoint, pair: Pair, match: str | None) -> bool | None:
+    """Return True if all steps of a pair can be done, ``None`` if not."""
+    plan = statetool.migrate(
+        old, "/nowhere", to=new, match=match, fills=pair.fills, accept=pair.accept, dry_run=True
+    )
+    return True if not plan.is_open and (plan.states or plan.keys) else None
+
+
+def _table(results: list[dict[str, Any]]) -> list[str]:
+    """Return the rows that remain after all changes. Retracting a row that is not there leaves a negative count, which no right run has."""
+    rows: Counter[str] = Counter()
+    for change in results:
+        rows[json.dumps(change["$row"], sort_keys=True)] += 1 if change["kind"] in ("INSERT", "UPDATE_AFTER") else -1
+    return sorted(f"{count} {row}" for row, count in rows.items() if count)
+
+
+def _difference(target: Path, new: statetool.Savepoint) -> str:
+    """Return the first difference between converted keyed state and that of the new query."""
+    converted, new = statetool.load(str(target)), statetool.load(str(new.path))
+    for name, operator in new.operators.items():
+        if "accState" not in operator.states and "left-records" not in operator.states:
+            continue
+        del name
+        own = converted[operator.operator_id]
+        for state in operator.states:
+            rows = [sorted(map(repr, o.to_arrow(state).to_pylist())) for o in (own, operator)]
+            if rows[0] != rows[1]:
+                found = next((a, b) for a, b in zip(*rows, strict=False) if a != b) if len(rows[0]) == len(rows[1]) else [len(r) for r in rows]
+                return f"{state}: {found}"
+    return ""
+
+
+def _short(error: Exception) -> str:
+    return " ".join(str(error).split())[:400]
+
+
+def rows(flink: FlinkMachine, work: Path, names: frozenset[str], backends: tuple[str, ...] = BACKENDS) -> Iterator[dict[str, str]]:
+    """Yield a line per pair and backend."""
+    for backend in backends:
+        folder = Path(tempfile.mkdtemp(dir=work))
+        runs = Runs(flink, backend, folder)
+        for pair in PAIRS:
+            if not names or pair.name in names:
+                done = judge(runs, pair)
+                line = (flink.version, backend, pair.name, done.verdict, done.reason, done.flink_says)
+                yield dict(zip(COLUMNS, line, strict=True))
+
+
+def main() -> None:
+    """Run pairs, and write the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--pair", action="append", default=[], help="run only this pair (may be repeated)")
+    parser.add_argument("--release", action="append", default=[], help="run only this release (may be repeated)")
+    parser.add_argument("--backend", action="append", default=[], help="run only this backend (may be repeated)")
+    parser.add_argument("--write", help="another file")
+    options = parser.parse_args()
+    target = Path(options.write or RESULTS)
+    known = {}
+    if target.exists():
+        with target.open(newline="") as file:
+            known = {tuple(r[c] for c in COLUMNS[:3]): r for r in csv.DictReader(file, delimiter="\t")}
+    with tempfile.TemporaryDirectory() as folder:
+        for release in options.release or RELEASES:
+            flink = FlinkMachine(release, Path(folder))
+            for line in rows(flink, Path(folder), frozenset(options.pair), tuple(options.backend) or BACKENDS):
+                known[tuple(line[c] for c in COLUMNS[:3])] = line
+                print(*line.values(), sep="\t", flush=True)
+            flink.close()
+    with target.open("w", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS, delimiter="\t", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(known[key] for key in sorted(known))
+
+
+if __name__ == "__main__":
+    main()
