@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
@@ -43,7 +42,7 @@ from statetool.serializers.sql.rowdata import RowDataSerializer
 from statetool.serializers.streaming import StreamElementSerializer
 from statetool.serializers.typeutils.pojo import PojoSerializer
 from statetool.serializers.typeutils.row import KIND_FIELD
-from statetool.sql_plans.derived import DerivedColumn
+from statetool.sql_plans.derived import DerivedColumn, missing_source
 from statetool.types import Field, ListType, LogicalType, MapType, StructType, TimestampType, TtlType
 from statetool.types.options import ReadOptions
 
@@ -60,7 +59,8 @@ NO_ACCESS: Final = (
     "values get a time to live: give their last access with --last-access, or as 'last_access_ms' in the plan"
 )
 _STRING: Final = "java.lang.String"
-_NO_VALUE: Final = "new field without a default: give its value with --fill, or its old name with --rename"
+_GIVE: Final = "give its value with --fill, or its old name with --rename"
+_NO_VALUE: Final = f"new field without a default: {_GIVE}"
 _LATER: Final = "objects of classes that the first values do not have are converted if they lose nothing"
 _Make = Callable[[dict[str, pa.Array], int], pa.Array]
 
@@ -77,7 +77,7 @@ class Compiler:
     more_objects
         Whether later values may have objects of other classes.
     derived
-        Columns of accumulators that are computed from other old ones, by name.
+        Columns of an accumulator that are computed from other old ones, by name. ``None`` for other types.
     """
 
     def __init__(
@@ -87,10 +87,11 @@ class Compiler:
         fills_columns: bool = True,
         objects: Objects = (),
         more_objects: bool = False,
-        derived: Mapping[str, DerivedColumn] = MappingProxyType({}),
+        derived: Mapping[str, DerivedColumn] | None = None,
     ) -> None:
         self.choices = choices
-        self._derived = derived
+        self._of_accumulator = derived is not None
+        self._derived = derived or {}
         self._objects = objects
         self._more_objects = more_objects
         self._fills_columns = fills_columns
@@ -444,11 +445,14 @@ class Compiler:
     ) -> _Make:
         """Compile the computation of a column of an accumulator from other ones."""
         kind = before[derived.source]
-        text = derived.text
-        if is_inexact := kind != field.type:
-            text += f". {old.field(derived.source, kind).type_name} overflows or rounds where {new.field(field.name, field.type).type_name} does not"
-        self.add_step(field_path, "rewrite", text, loses=is_inexact)
-        convert = self._any(old.field(derived.source, kind), new.field(field.name, field.type), field_path)
+        sides = old.field(derived.source, kind), new.field(field.name, field.type)
+        before_steps = len(self.steps)
+        convert = self._any(*sides, field_path)
+        text, differs = derived.text, kind != field.type
+        if differs:
+            text += f". Sums of {sides[0].type_name} and {sides[1].type_name} differ if one overflowed or was rounded"
+        loses = differs and not any(step.loses for step in self.steps[before_steps:])
+        self.add_step(field_path, "rewrite", text, loses=loses)
 
         def compute(fields: dict[str, pa.Array], n: int) -> pa.Array:
             values = convert(fields[derived.source])
@@ -470,7 +474,10 @@ class Compiler:
         elif value is NO_DEFAULT:
             value = self._default(field, new)
         if value is NO_DEFAULT:
-            self.impossible(field_path, _NO_VALUE, asks=True)
+            text = _NO_VALUE
+            if self._of_accumulator:
+                text = f"new aggregate: {missing_source(field.name, _names(old))}. {_GIVE}"
+            self.impossible(field_path, text, asks=True)
             return lambda fields, n: pa.nulls(n)
         try:
             make = fill_default(value, arrow_type(field.type, EXACT))

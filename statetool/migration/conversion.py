@@ -328,15 +328,10 @@ class TypeConversion:
             derived=self._derived(),
         )
 
-    def _derived(self) -> dict[str, DerivedColumn]:
-        """Return the columns of the accumulator that are computed from other ones."""
-        after = dict(self.new_names)
-        return {
-            name: column
-            for path, names in self.names
-            if path == _ACCUMULATOR
-            for name, column in derived_columns(names, after[path]).items()
-        }
+    def _derived(self) -> dict[str, DerivedColumn] | None:
+        """Return the columns of the accumulator that are computed from other ones, ``None`` for other states."""
+        before, after = dict(self.names).get(_ACCUMULATOR), dict(self.new_names).get(_ACCUMULATOR)
+        return None if before is None or after is None else derived_columns(before, after)
 
     @property
     def identity(self) -> bytes:

@@ -82,6 +82,8 @@ class KeyMigration:
         What computes the new keys, and what changes with them.
     kept
         Other operators with keys of the old type, which stay.
+    max_parallelism
+        The new max parallelism, if it changes: that of an aggregation of a single group is 1.
     """
 
     uid: str
@@ -90,6 +92,7 @@ class KeyMigration:
     text: str
     change: KeyChange
     kept: tuple[str, ...] = ()
+    max_parallelism: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -350,7 +353,7 @@ def _check_expressions(change: KeyChange, states: tuple[StateMetaInfo, ...]) -> 
                 raise OptionError(f"{policy} needs an expression for this state", hint=f"pass {option}").at(
                     state=meta.name
                 )
-            if given is not None:
+            if isinstance(given, str):
                 try:
                     result_type(columns_of(meta, *arguments), given)
                 except StatetoolError as error:

@@ -258,6 +258,11 @@ class CompiledPlan:
         with self.locating(node):
             return self._node(node, expressions=True).views()
 
+    def kind(self, node: int) -> str:
+        """Return the type of a node without its version: ``group-aggregate``."""
+        own = _TYPE.fullmatch(str(self.nodes[node].get("type")))
+        return "" if own is None else own[1]
+
     def settings(self, node: int) -> dict[str, str]:
         """Return what decides which rows a node keeps: its order, its windows and their bounds, by readable names.
 
@@ -271,7 +276,12 @@ class CompiledPlan:
 
     def _rows_before(self, node: int) -> str:
         """Return what decides which rows reach a node: the conditions, keys, kinds of joins and settings of all nodes before it."""
-        texts, found, waiting, seen = ColumnTexts(self.nodes, self.inputs), list[str](), [*self.inputs.get(node, [])], set[int]()
+        texts, found, waiting, seen = (
+            ColumnTexts(self.nodes, self.inputs),
+            list[str](),
+            [*self.inputs.get(node, [])],
+            set[int](),
+        )
         while waiting:
             at = waiting.pop()
             if at in seen:
@@ -279,12 +289,14 @@ class CompiledPlan:
             seen.add(at)
             waiting += self.inputs.get(at, [])
             spec = self.nodes[at]
-            pushed = [a for a in spec.get("scanTableSource", {}).get("abilities") or () if a.get("type") in _CHOOSES_ROWS]
+            pushed = [
+                a for a in spec.get("scanTableSource", {}).get("abilities") or () if a.get("type") in _CHOOSES_ROWS
+            ]
             found += map(_as_text, pushed)
             if (condition := texts.condition(at)) is not None:
                 found.append(condition)
             kind = _TYPE.fullmatch(str(spec.get("type")))
-            if kind is not None and kind[1] in WITH_STATE:
+            if kind is not None and kind[1] in WITH_STATE and not kind[1].startswith("local-"):
                 own = self._node(at, expressions=True)
                 join = spec.get("joinSpec", {}).get("joinType", "")
                 settings = [f"{name} {value}" for name, value in own.settings()]

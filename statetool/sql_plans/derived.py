@@ -15,6 +15,7 @@ from typing import Final
 from statetool.sql_plans.expressions import is_identified
 
 _BUFFER: Final = re.compile(r"(avg_sum|avg_count|sum_count|sum|count)(\(.*)", re.DOTALL)
+_FILTER: Final = " filter "
 #: Buffers with the same values, by buffer, in the order in which they are taken.
 _COUNTS: Final = ("count", "avg_count", "sum_count")
 _SAME: Final[Mapping[str, tuple[str, ...]]] = {name: tuple(n for n in _COUNTS if n != name) for name in _COUNTS}
@@ -54,6 +55,19 @@ def derived_columns(before: Sequence[str], after: Sequence[str]) -> dict[str, De
         if name not in old and (derived := _derive(name, old)) is not None:
             found[name] = derived
     return found
+
+
+def missing_source(name: str, before: Sequence[str]) -> str:
+    """Return why no old column tells the values of a new one."""
+    aggregate, _, condition = name.partition(_FILTER)
+    others = [old for old in before if old.partition(_FILTER)[0] == aggregate]
+    if others:
+        chosen = f"that are {condition}" if condition else "that its filter left out"
+        return f"the state has {others[0]}, which does not tell the rows {chosen}"
+    buffer = _BUFFER.fullmatch(name)
+    if buffer is not None and buffer[1].startswith("avg_"):
+        return f"AVG follows from SUM and COUNT of the same column, and the state lacks {buffer[1].removeprefix('avg_')}{buffer[2]}"
+    return "the state does not have the rows of the past"
 
 
 def _derive(name: str, old: Collection[str]) -> DerivedColumn | None:
