@@ -82,8 +82,6 @@ class KeyMigration:
         What computes the new keys, and what changes with them.
     kept
         Other operators with keys of the old type, which stay.
-    max_parallelism
-        The new max parallelism, if it changes: that of an aggregation of a single group is 1.
     """
 
     uid: str
@@ -92,7 +90,6 @@ class KeyMigration:
     text: str
     change: KeyChange
     kept: tuple[str, ...] = ()
-    max_parallelism: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

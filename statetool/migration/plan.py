@@ -7,7 +7,7 @@ whenever it is read, so they always match the snapshot.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias
@@ -124,6 +124,8 @@ class MigrationPlan:
         Changes of keys.
     operators
         Changes of operators as a whole, by the compiled plans of SQL jobs.
+    scales
+        New max parallelism, and parallelism, of operators beside an aggregation that gets a single group.
     """
 
     states: tuple[StateMigration, ...]
@@ -131,6 +133,7 @@ class MigrationPlan:
     refused: tuple[str, ...] = ()
     keys: tuple[KeyMigration, ...] = ()
     operators: tuple[OperatorStep, ...] = ()
+    scales: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def rows(self) -> list[StepRow]:
@@ -284,6 +287,15 @@ class MigrationPlan:
                 f"the migration {'would lose values' if accepted else 'cannot be done'}: {'; '.join(lines)}", hint=hint
             )
 
+    def for_catching_up(self) -> MigrationPlan:
+        """Return the plan with what cannot be reused from an earlier migration refused: changes of keys, and states that move."""
+        moved = [one.step for one in self.operators if one.new_state is not None or one.drops]
+        changed = [f"{one.uid}.key" for one in self.keys] + moved
+        refused = tuple(
+            f"{name}: cannot be caught up with: migrate the later snapshot (statetool migrate)" for name in changed
+        )
+        return replace(self, refused=(*self.refused, *refused))
+
     @property
     def is_open(self) -> bool:
         """Whether :meth:`check` would refuse the plan."""
@@ -295,7 +307,7 @@ class MigrationPlan:
         by_uid: dict[str, dict[str, TypeConversion]] = {}
         for s in self.states:
             by_uid.setdefault(s.uid, {})[s.state] = s.conversion
-        keys = {one.uid: one for one in self.keys}
+        keys = {one.uid: one.change for one in self.keys}
         moves: dict[str, dict[str, str]] = {}
         drops: dict[str, set[str]] = {}
         for one in self.operators:
@@ -306,13 +318,13 @@ class MigrationPlan:
         return {
             uid: OperatorChange(
                 conversions=by_uid.get(uid, {}),
-                keys=None if uid not in keys else keys[uid].change,
-                max_parallelism=(scale := None if uid not in keys else keys[uid].max_parallelism),
-                parallelism=scale,
+                keys=keys.get(uid),
+                max_parallelism=self.scales.get(uid),
+                parallelism=self.scales.get(uid),
                 renames=moves.get(uid, {}),
                 dropped_states=frozenset(drops.get(uid, ())),
             )
-            for uid in dict.fromkeys((*by_uid, *keys, *moves, *drops))
+            for uid in dict.fromkeys((*by_uid, *keys, *moves, *drops, *self.scales))
         }
 
 
@@ -361,6 +373,7 @@ def plan_migration(
     refused: list[str] = []
     made: list[KeyMigration] = []
     operators: list[OperatorStep] = []
+    is_one_group = False
     for operator in old.operators.values():
         successor = new_operators.get(operator.state.operator_id)
         if successor is None:
@@ -375,6 +388,7 @@ def plan_migration(
             changed = columns.keys
             made.append(changed)
             operators += columns.steps
+            is_one_group |= columns.is_one_group
         refused += _refusal(operator, successor, of_both, changed, "" if columns is None else columns.refusal)
         states += _migrations(operator, successor, of_both, state_api)
         operators += operator_steps(operator, successor)
@@ -384,7 +398,18 @@ def plan_migration(
         refused=tuple(refused),
         keys=(*keys, *made),
         operators=tuple(operators),
+        scales=_single_scales(old, new_operators) if is_one_group else {},
     )
+
+
+def _single_scales(old: Inventory, new: Mapping[str, OperatorInventory]) -> dict[str, int]:
+    """Return the operators that run in one task in the new job, and did not, such as those in the chain of an aggregation of one group."""
+    pairs = ((o.label, o.state, new.get(o.state.operator_id)) for o in old.operators.values())
+    return {
+        label: 1
+        for label, state, successor in pairs
+        if successor is not None and successor.state.max_parallelism == 1 != state.max_parallelism
+    }
 
 
 _StatePair: TypeAlias = tuple[Scope, StateMetaInfo, StateMetaInfo]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from statetool.formats.keyed.header import CURRENT_VERSION, KeyedHeader, write_keyed_header
 from statetool.migration.choices import Change
 from statetool.migration.keys import KeyMigration
+from statetool.serializers.core.base import Serializer, all_parts
 from statetool.serializers.sql.rowdata import RowDataSerializer
 from statetool.snapshot.operator import OperatorInventory
 from statetool.sql_plans.aggregates import changed_settings, moved_views
@@ -75,6 +76,7 @@ class KeyColumnsChange:
     """Change of the columns by which an aggregation groups: how it is done, or why not."""
 
     keys: KeyMigration | None = None
+    is_one_group: bool = False
     steps: tuple[OperatorStep, ...] = ()
     refusal: str = ""
 
@@ -96,7 +98,8 @@ def change_key_columns(old: OperatorInventory, new: OperatorInventory) -> KeyCol
     rules, steps, why = _rules(old, new) if merges else ((), (), "")
     if why:
         return KeyColumnsChange(refusal=why)
-    return KeyColumnsChange(keys=_key_migration(old, new, columns, rules, merges=merges), steps=steps)
+    keys = _key_migration(old, new, columns, rules, merges=merges)
+    return KeyColumnsChange(keys=keys, is_one_group=not columns, steps=steps)
 
 
 def _key_migration(
@@ -128,19 +131,11 @@ def _key_migration(
     text = f"({names[0]}) becomes ({names[1]})"
     if merges:
         text += ": accumulators of groups that become one are merged"
-    scale = new.state.max_parallelism
-    return KeyMigration(
-        uid=old.label,
-        before=before.type_name,
-        after=after.type_name,
-        text=text,
-        change=change,
-        max_parallelism=None if columns or scale == old.state.max_parallelism else scale,
-    )
+    return KeyMigration(uid=old.label, before=before.type_name, after=after.type_name, text=text, change=change)
 
 
-def _header_of(key: RowDataSerializer | object) -> bytes:
-    return write_keyed_header(KeyedHeader(version=CURRENT_VERSION, compressed=False, key=key, states=(), size_bytes=0))  # type: ignore[arg-type]
+def _header_of(key: Serializer) -> bytes:
+    return write_keyed_header(KeyedHeader(version=CURRENT_VERSION, compressed=False, key=key, states=(), size_bytes=0))
 
 
 def _rules(
@@ -156,7 +151,7 @@ def _rules(
             f"groups cannot be merged: {', '.join(sorted(others))} holds values of an aggregate beside the accumulator",
         )
     meta = new.keyed_states[_ACCUMULATOR][1]
-    row = next((s for s in _rows(meta.value)), None)
+    row = next((part for part in all_parts(meta.value) if isinstance(part, RowDataSerializer)), None)
     assert new.plan_aggregates is not None
     names = new.plan_aggregates.columns.get(_ACCUMULATOR)
     if row is None or names is None or len(names) != len(row.sql):
@@ -177,10 +172,3 @@ def _rules(
             text = f"{name} is {sql.root}: {why}"
             steps.append(OperatorStep(uid=old.label, name=f"key.{name}", change="merge", text=text, loses=True))
     return tuple(rules), tuple(steps), ""
-
-
-def _rows(value: object) -> Iterator[RowDataSerializer]:
-    from statetool.serializers.core.base import Serializer, all_parts
-
-    assert isinstance(value, Serializer)
-    yield from (part for part in all_parts(value) if isinstance(part, RowDataSerializer))

@@ -146,10 +146,10 @@ def decide(old: statetool.Savepoint, new: statetool.Savepoint, pair: Pair, targe
         checked = statetool.check(old, new, match=match)
         if checked.ok:
             if target is not None and match is not None:
-                changes = statetool.match(old, new).changes if match == "auto" else dict(match)
+                changes = dict(match) if isinstance(match, Mapping) else statetool.match(old, new).changes
                 statetool.change_uids(old, str(target), changes)
             return "restores", ""
-        choices = {"to": new, "match": match, "fills": pair.fills, "accept": pair.accept}
+        choices: dict[str, Any] = {"to": new, "match": match, "fills": pair.fills, "accept": pair.accept}
         try:
             plan = statetool.migrate(old, "/nowhere", **choices, dry_run=True)
         except UnknownNameError:  # nothing needs what the pair accepts
@@ -218,15 +218,15 @@ def rows(
                 yield dict(zip(COLUMNS, line, strict=True))
 
 
-def store(work: Path, release: str) -> None:
+def store(work: Path, release: str, archive: Path) -> None:
     """Add the savepoints and plans of a release to the archive, whose verdicts a unit test compares with the table."""
     root = work / "archive"
     root.mkdir(exist_ok=True)
-    if ARCHIVE.exists():
-        unpack(ARCHIVE, root)
+    if archive.exists():
+        unpack(archive, root)
     for folder in sorted((work / release / BACKENDS[0]).glob("query-*")):
         shutil.copytree(folder, root / release / folder.name, dirs_exist_ok=True)
-    pack(root, ARCHIVE)
+    pack(root, archive)
 
 
 def main() -> None:
@@ -252,7 +252,7 @@ def main() -> None:
                 print(*line.values(), sep="\t", flush=True)
             flink.close()
             if BACKENDS[0] in (options.backend or BACKENDS):
-                store(Path(folder), release)
+                store(Path(folder), release, target.with_suffix(".tar.xz"))
     with target.open("w", newline="") as file:
         writer = csv.DictWriter(file, COLUMNS, delimiter="\t", lineterminator="\n")
         writer.writeheader()
