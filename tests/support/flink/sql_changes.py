@@ -26,6 +26,7 @@ from typing import Any, Final
 
 import statetool
 from statetool.errors import StatetoolError, UnknownNameError
+from statetool.formats.operator_id import operator_id_for_uid
 from tests.support.corpora.archives import unpack
 from tests.support.flink.machine import FlinkMachine, FlinkRefusedError
 from tests.support.flink.sql import Query, run_query
@@ -149,7 +150,12 @@ def decide(old: statetool.Savepoint, new: statetool.Savepoint, pair: Pair, targe
                 changes = dict(match) if isinstance(match, Mapping) else statetool.match(old, new).changes
                 statetool.change_uids(old, str(target), changes)
             return "restores", ""
-        choices: dict[str, Any] = {"to": new, "match": match, "fills": pair.fills, "accept": pair.accept}
+        choices: dict[str, Any] = {
+            "to": new,
+            "match": match,
+            "fills": {_named(old, name): value for name, value in pair.fills.items()},
+            "accept": [_named(old, name) for name in pair.accept],
+        }
         try:
             plan = statetool.migrate(old, "/nowhere", **choices, dry_run=True)
         except UnknownNameError:  # nothing needs what the pair accepts
@@ -162,6 +168,13 @@ def decide(old: statetool.Savepoint, new: statetool.Savepoint, pair: Pair, targe
     if not plan.states and not plan.keys and not plan.operators:
         return "unknown", " | ".join(checked.warnings) or checked.reason
     return ("asks" if pair.fills or pair.accept else "converted"), " | ".join(row.text for row in plan.rows)
+
+
+def _named(savepoint: statetool.Savepoint, step: str) -> str:
+    """Return the name of a step as a snapshot has it: before Flink 2.0, snapshots store no uids."""
+    uid, _, rest = step.partition(".")
+    ids = {o.state.operator_id: o.label for o in savepoint.inventory.operators.values()}
+    return f"{ids.get(operator_id_for_uid(uid), uid)}.{rest}"
 
 
 def _table(results: list[dict[str, Any]]) -> list[str]:
