@@ -22,7 +22,7 @@ from statetool.serializers.core.base import Serializer
 from statetool.serializers.naming import rows_of
 from statetool.serializers.sql.rowdata import RowDataSerializer
 from statetool.sql_plans.accumulators import accumulator_names, view_aggregates
-from statetool.sql_plans.expressions import ColumnTexts
+from statetool.sql_plans.expressions import ColumnTexts, condition_text
 from statetool.sql_plans.row_types import row_names, row_roots
 
 _UID: Final = re.compile(r"(\d+)_(.+)")
@@ -298,9 +298,9 @@ class CompiledPlan:
             kind = _TYPE.fullmatch(str(spec.get("type")))
             if kind is not None and kind[1] in WITH_STATE and not kind[1].startswith("local-"):
                 own = self._node(at, expressions=True)
-                join = spec.get("joinSpec", {}).get("joinType", "")
                 settings = [f"{name} {value}" for name, value in own.settings()]
-                found.append(" ".join([f"{join} {kind[1]} by ({', '.join(own.key_names() or ())})".strip(), *settings]))
+                settings += [f"on {own.join_condition()}"] if "joinSpec" in spec else []
+                found.append(" ".join([f"{kind[1]} by ({', '.join(own.key_names() or ())})", *settings]))
         return " and ".join(sorted(found)) or "none"
 
     @contextmanager
@@ -490,8 +490,17 @@ class _Node:
         if "intervalJoinSpec" in spec:
             bounds = spec["intervalJoinSpec"]["windowBounds"]
             yield "the interval", _as_text({n: v for n, v in bounds.items() if n.endswith("Bound")})
+        if (kind := spec.get("joinSpec", {}).get("joinType")) is not None:
+            yield "the kind of the join", kind
+            if kind != "INNER":  # rows of an outer side have the number of their partners
+                yield "the condition of the join", self.join_condition()
         if groups:
             yield "the bounds", _as_text([[group["lowerBound"], group["upperBound"]] for group in groups])
+
+    def join_condition(self) -> str:
+        """Return the condition of a join beside the equality of its keys."""
+        condition = self.spec.get("joinSpec", {}).get("nonEquiCondition")
+        return "none" if condition is None else condition_text(condition, [n for names in self.inputs for n in names])
 
     def _sorted_field(self, field: Mapping[str, Any]) -> str:
         nulls = "last" if field["nullIsLast"] else "first"

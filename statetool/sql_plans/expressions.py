@@ -77,7 +77,7 @@ class ColumnTexts:
         sources = self._inputs.get(node, ())
         if not isinstance(condition, Mapping) or len(sources) != 1:
             return None
-        return _text(condition, self.of(sources[0])) or json.dumps(condition, sort_keys=True)
+        return condition_text(condition, self.of(sources[0]))
 
     def of_local(self, node: int) -> list[str] | None:
         """Return the columns that the local aggregation before a global one reads, ``None`` if the plan has none."""
@@ -89,6 +89,11 @@ class ColumnTexts:
             if "local-group-aggregate" in str(self._nodes[node].get("type")):
                 return self.of(self._inputs[node][0])
         return None
+
+
+def condition_text(condition: Mapping[str, Any], columns: Sequence[str]) -> str:
+    """Return a condition on columns as text, as JSON if it has a part of an unknown kind."""
+    return _text(condition, columns) or json.dumps(condition, sort_keys=True)
 
 
 def _text(expression: Mapping[str, Any], columns: Sequence[str], *, inner: bool = False) -> str | None:

@@ -285,6 +285,11 @@ _JOINS: Final = (
     _join("column added", f"{_THREE} {_ON}", f"o.shop, o.price, o.qty, s.town {_ON}"),
     _join("inner to left", f"{_THREE} {_ON}", f"{_THREE} {_LEFT}"),
     _join("left to inner", f"{_THREE} {_LEFT}", f"{_THREE} {_ON}"),
+    _join(
+        "other condition of an outer join",
+        f"o.qty, s.size, {_THREE} {_LEFT}",
+        f"o.qty, s.size, {_THREE} {_LEFT} AND o.qty > s.size",
+    ),
     _join("inputs swapped", f"{_THREE} {_ON}", f"{_THREE} FROM shops AS s JOIN orders AS o ON o.shop = s.name"),
     _join("condition added", f"o.city, {_THREE} {_ON}", f"o.city, {_THREE} {_ON} AND o.city = s.town"),
     _join("other condition", f"o.qty, s.size, {_THREE} {_ON}", f"o.qty, s.size, {_THREE} {_ON} AND o.qty > s.size"),
@@ -316,4 +321,38 @@ _TOPS: Final = (
     _top("column added", _ranked("price DESC", "2", "shop, price"), _ranked("price DESC", "2")),
 )
 
-PAIRS: Final[tuple[Pair, ...]] = (*_AGGREGATES, *_KEYS, *_OPTIONS, *_JOINS, *_TOPS)
+_COUNTS: Final = "SELECT n, COUNT(*) AS c, SUM(total) AS t{} FROM (SELECT shop, {} AS n, SUM(price) AS total FROM orders GROUP BY shop) GROUP BY n"
+_CHANGES: Final = (
+    Pair(
+        name="retracted: removed",
+        old=_COUNTS.format("", "COUNT(*)"),
+        new=_COUNTS.format("", "COUNT(*)").replace("COUNT(*) AS c, ", ""),
+    ),
+    Pair(
+        name="retracted: MAX added",
+        old=_COUNTS.format("", "COUNT(*)"),
+        new=_COUNTS.format(", MAX(total) AS m", "COUNT(*)"),
+    ),
+    Pair(
+        name="retracted: MAX moved",
+        old=_COUNTS.format(", MAX(total) AS m", "COUNT(*)"),
+        new=_COUNTS.format(", MAX(total) AS m", "COUNT(*)").replace("COUNT(*) AS c, ", ""),
+    ),
+    Pair(
+        name="retracted: AVG from SUM",
+        old=_COUNTS.format(", COUNT(total) AS m", "COUNT(*)"),
+        new=_COUNTS.format("", "COUNT(*)").replace("SUM(total)", "AVG(total)"),
+    ),
+    Pair(
+        name="retracted: the inner groups changed",
+        old=_COUNTS.format("", "COUNT(*)"),
+        new=_COUNTS.format("", "COUNT(*)").replace("GROUP BY shop", "GROUP BY shop, city"),
+    ),
+    Pair(
+        name="retracted: coarser",
+        old=_COUNTS.format("", "COUNT(*)").replace("GROUP BY n", "GROUP BY n, MOD(total, 2)"),
+        new=_COUNTS.format("", "COUNT(*)"),
+    ),
+)
+
+PAIRS: Final[tuple[Pair, ...]] = (*_AGGREGATES, *_KEYS, *_OPTIONS, *_JOINS, *_TOPS, *_CHANGES)
