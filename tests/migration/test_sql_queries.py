@@ -49,9 +49,12 @@ def pair_called(name: str) -> Pair:
 def test_flink_confirms_every_verdict() -> None:
     """What restores or is converted has the results of the new query from the start. What needs a choice has them if nothing was invented."""
     rows = table()
-    wrong = [r for r in rows if r["verdict"] in ("restores", "converted") and r["flink_says"] != "same"]
+    wrong = [r for r in rows if r["verdict"] in ("restores", "converted") and r["flink_says"].split(",")[0] != "same"]
     assert wrong == []
-    assert [r for r in rows if "STATE" in r["reason"] or r["verdict"] == "error"] == []
+    # The order of these is the time at which Flink saw the row.
+    others = {r["pair"] for r in rows if r["flink_says"] == "same, other state"}
+    assert others == {"group: FIRST_VALUE and LAST_VALUE change places"}
+    assert [r for r in rows if r["verdict"] == "error"] == []
     assert {r["pair"] for r in rows} == {p.name for p in PAIRS}
     by_backend = Counter((r["flink"], r["backend"]) for r in rows)
     assert len(set(by_backend.values())) == 1, by_backend
@@ -62,7 +65,7 @@ def test_verdicts_are_those_of_the_table(stored: Path, release: str) -> None:
     """Both backends have the same verdicts. Each release derives a part of them."""
     known = {(r["pair"], r["verdict"], r["reason"]) for r in table() if r["flink"] == release}
     for number, pair in enumerate(PAIRS):
-        if number % _EVERY == len(release) % _EVERY or pair.name.startswith("keys"):
+        if number % _EVERY == len(release) % 2:
             assert (pair.name, *decide(*sides(stored, release, pair), pair, None)) in known
 
 
@@ -93,8 +96,9 @@ def test_views_that_moved_are_kept_in_a_plan(stored: Path, tmp_path: Path) -> No
     assert both[0].diff(both[1]).equal
     before = old["4_group-aggregate"].to_arrow("distinctAcc_0").num_rows
     assert both[0]["4_group-aggregate"].to_arrow("distinctAcc_1").num_rows == before > 0
-    with pytest.raises(UnsupportedError, match="cannot be caught up with"):
-        statetool.catch_up(str(tmp_path / "a"), old, old, str(tmp_path / "c"), to=new)
+    refused = statetool.plan_migration(old, new).for_catching_up().refused
+    assert all("cannot be caught up with" in text for text in refused)
+    assert len(refused) == 4
 
 
 def test_other_rows_need_consent(stored: Path, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ the same results as the new query that reads all rows from the start. The conver
 after the first half.
 
 ``python -m tests.support.flink.sql_changes`` runs all pairs in both releases and backends (about ten minutes), and writes ``sql_changes.tsv``.
-``--pair NAME`` runs some and keeps the other lines.
+``--pair NAME`` runs some and keeps the other lines. ``--derive`` only derives the verdicts again, from the stored savepoints.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ class Judgement:
     reason
         The steps or the refusal.
     flink_says
-        ``same`` or ``other`` results than the new query from the start, or ``fails``; of the converted state, or of the old one if refused.
+        ``same`` or ``other`` results than the new query from the start, or ``fails``; of the converted state, or of the old one if refused. ``other
+        state``: converted state that is not that of the new query after the first half.
     """
 
     verdict: str
@@ -134,8 +135,8 @@ def judge(runs: Runs, pair: Pair) -> Judgement:
         return Judgement(verdict, reason, "fails")
     before, both = (runs.kept(pair.new, pair.new_config, halves)["results"] for halves in ("1", "12"))
     says = "same" if _table([*before, *after]) == _table(both) else "other"
-    if verdict == "converted" and target.exists() and (differs := _difference(target, new)):
-        reason = f"{reason}; STATE: {differs}"
+    if verdict == "converted" and target.exists() and _difference(target, new):
+        says += ", other state"
     return Judgement(verdict, reason, says)
 
 
@@ -242,6 +243,20 @@ def store(work: Path, release: str, archive: Path) -> None:
     pack(root, archive)
 
 
+def derive_again(known: dict[tuple[str, ...], dict[str, str]], folder: Path) -> None:
+    """Derive the verdicts again from the stored savepoints, and print those that changed: Flink has to judge these pairs again."""
+    root = unpack(ARCHIVE, folder)
+    for pair in PAIRS:
+        for release in RELEASES:
+            sides = [root / release / folder_of(*s) for s in ((pair.old, pair.old_config), (pair.new, pair.new_config))]
+            verdict, reason = decide(open_savepoint(sides[0]), open_savepoint(sides[1]), pair, None)
+            for backend in BACKENDS:
+                line = known[release, backend, pair.name]
+                if line["verdict"] != verdict:
+                    print(release, backend, pair.name, line["verdict"], "->", verdict)
+                line |= {"verdict": verdict, "reason": reason}
+
+
 def main() -> None:
     """Run pairs, and write the table."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -251,6 +266,7 @@ def main() -> None:
     parser.add_argument("--release", action="append", default=[], help="run only this release (may be repeated)")
     parser.add_argument("--backend", action="append", default=[], help="run only this backend (may be repeated)")
     parser.add_argument("--write", help="another file")
+    parser.add_argument("--derive", action="store_true", help="derive the verdicts again, without Flink")
     options = parser.parse_args()
     target = Path(options.write or RESULTS)
     known = {}
@@ -258,7 +274,9 @@ def main() -> None:
         with target.open(newline="") as file:
             known = {tuple(r[c] for c in COLUMNS[:3]): r for r in csv.DictReader(file, delimiter="\t")}
     with tempfile.TemporaryDirectory() as folder:
-        for release in options.release or RELEASES:
+        if options.derive:
+            derive_again(known, Path(folder))
+        for release in () if options.derive else options.release or RELEASES:
             flink = FlinkMachine(release, Path(folder))
             for line in rows(flink, Path(folder), frozenset(options.pair), tuple(options.backend) or BACKENDS):
                 known[tuple(line[c] for c in COLUMNS[:3])] = line
