@@ -7,7 +7,18 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Change = Literal[
-    "add", "drop", "rename", "widen", "narrow", "retype", "positions", "constants", "rewrite", "impossible"
+    "add",
+    "drop",
+    "rename",
+    "widen",
+    "narrow",
+    "retype",
+    "positions",
+    "constants",
+    "rewrite",
+    "rows",
+    "merge",
+    "impossible",
 ]
 
 

@@ -6,13 +6,14 @@ changes them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from statetool.columns.arrays import is_valid
 from statetool.columns.coerce import list_parts, map_parts, struct_parts
@@ -41,6 +42,7 @@ from statetool.serializers.sql.rowdata import RowDataSerializer
 from statetool.serializers.streaming import StreamElementSerializer
 from statetool.serializers.typeutils.pojo import PojoSerializer
 from statetool.serializers.typeutils.row import KIND_FIELD
+from statetool.sql_plans.derived import DerivedColumn, missing_source
 from statetool.types import Field, ListType, LogicalType, MapType, StructType, TimestampType, TtlType
 from statetool.types.options import ReadOptions
 
@@ -57,7 +59,8 @@ NO_ACCESS: Final = (
     "values get a time to live: give their last access with --last-access, or as 'last_access_ms' in the plan"
 )
 _STRING: Final = "java.lang.String"
-_NO_VALUE: Final = "new field without a default: give its value with --fill, or its old name with --rename"
+_GIVE: Final = "give its value with --fill, or its old name with --rename"
+_NO_VALUE: Final = f"new field without a default: {_GIVE}"
 _LATER: Final = "objects of classes that the first values do not have are converted if they lose nothing"
 _Make = Callable[[dict[str, pa.Array], int], pa.Array]
 
@@ -73,12 +76,22 @@ class Compiler:
         Classes of objects that only values tell, and that the new job writes in another way.
     more_objects
         Whether later values may have objects of other classes.
+    derived
+        Columns of an accumulator that are computed from other old ones, by name. ``None`` for other types.
     """
 
     def __init__(
-        self, choices: Choices, *, fills_columns: bool = True, objects: Objects = (), more_objects: bool = False
+        self,
+        choices: Choices,
+        *,
+        fills_columns: bool = True,
+        objects: Objects = (),
+        more_objects: bool = False,
+        derived: Mapping[str, DerivedColumn] | None = None,
     ) -> None:
         self.choices = choices
+        self._of_accumulator = derived is not None
+        self._derived = derived or {}
         self._objects = objects
         self._more_objects = more_objects
         self._fills_columns = fills_columns
@@ -354,6 +367,8 @@ class Compiler:
             return chosen
         if name in before:
             return name
+        if isinstance(new.serializer, RowDataSerializer) and (derived := self._derived.get(name)) is not None:
+            return derived.source
         if isinstance(new.logical, StructType) and _positional(old) and _positional(new):
             index = [f.name for f in new.logical.fields].index(name)
             return before[index] if index < len(before) and name != KIND_FIELD else None
@@ -407,6 +422,9 @@ class Compiler:
         if source not in before:
             self.impossible(field_path, f"the old type has no field {source!r}, only {', '.join(before)}")
             return lambda fields, n: pa.nulls(n)
+        derived = self._derived.get(field.name) if field_path not in self.choices.sources else None
+        if source != field.name and derived is not None:
+            return self._computed(field, derived, before, old, new, field_path)
         if source != field.name and not (_positional(old) and _positional(new)):
             self.add_step(field_path, "rename", f"renamed from {source}")
         if field.name == _class_field(new) and source == _class_field(old):
@@ -415,6 +433,37 @@ class Compiler:
         if isinstance(new.serializer, PojoSerializer) and field.name in new.serializer.primitives:
             return lambda fields, n: _checked_primitives(convert(fields[source]))
         return lambda fields, n: convert(fields[source])
+
+    def _computed(
+        self,
+        field: Field,
+        derived: DerivedColumn,
+        before: dict[str, LogicalType],
+        old: TypeAtPath,
+        new: TypeAtPath,
+        field_path: str,
+    ) -> _Make:
+        """Compile the computation of a column of an accumulator from other ones."""
+        kind = before[derived.source]
+        sides = old.field(derived.source, kind), new.field(field.name, field.type)
+        before_steps = len(self.steps)
+        convert = self._any(*sides, field_path)
+        text, differs = derived.text, kind != field.type
+        if differs:
+            text += f". Sums of {sides[0].type_name} and {sides[1].type_name} differ if one overflowed or was rounded"
+        loses = differs and not any(step.loses for step in self.steps[before_steps:])
+        self.add_step(field_path, "rewrite", text, loses=loses)
+
+        def compute(fields: dict[str, pa.Array], n: int) -> pa.Array:
+            values = convert(fields[derived.source])
+            if derived.zero_for_null:
+                return pc.fill_null(values, pa.scalar(0).cast(values.type))
+            if derived.null_if_zero is None:
+                return values
+            is_zero = pc.equal(fields[derived.null_if_zero], 0)
+            return pc.if_else(is_zero, pa.scalar(None, values.type), values)
+
+        return compute
 
     def _added(self, field: Field, old: TypeAtPath, new: TypeAtPath, field_path: str) -> _Make:
         value = self.choices.fills.get(field_path, NO_DEFAULT)
@@ -425,7 +474,10 @@ class Compiler:
         elif value is NO_DEFAULT:
             value = self._default(field, new)
         if value is NO_DEFAULT:
-            self.impossible(field_path, _NO_VALUE, asks=True)
+            text = _NO_VALUE
+            if self._of_accumulator:
+                text = f"new aggregate: {missing_source(field.name, _names(old))}. {_GIVE}"
+            self.impossible(field_path, text, asks=True)
             return lambda fields, n: pa.nulls(n)
         try:
             make = fill_default(value, arrow_type(field.type, EXACT))

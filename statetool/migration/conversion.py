@@ -34,6 +34,7 @@ from statetool.serializers.equal_types import snapshot_bytes
 from statetool.serializers.runtime import TtlSerializer, unwrap
 from statetool.serializers.table import snapshot_reader
 from statetool.sql_plans.aggregates import RowNames
+from statetool.sql_plans.derived import DerivedColumn, derived_columns
 from statetool.types import ListType, MapType, Scalar, TtlType
 from statetool.types.declared import TypeContext
 
@@ -59,6 +60,8 @@ _BY_ELEMENT: Final = {
     "list": "the value becomes a list state: its elements are those of the state",
     "value": "the list state becomes a value: the elements of a key are stored as one list",
 }
+#: The state with the accumulators of a group.
+_ACCUMULATOR: Final = "accState"
 _APIS: Final = {
     KEY_VALUE: "state that RocksDB and the heap backend restore",
     KEY_VALUE_V2: "asynchronous state of ForSt",
@@ -322,7 +325,13 @@ class TypeConversion:
             fills_columns=not self.new_names,
             objects=self.objects,
             more_objects=self.more_objects,
+            derived=self._derived(),
         )
+
+    def _derived(self) -> dict[str, DerivedColumn] | None:
+        """Return the columns of the accumulator that are computed from other ones, ``None`` for other states."""
+        before, after = dict(self.names).get(_ACCUMULATOR), dict(self.new_names).get(_ACCUMULATOR)
+        return None if before is None or after is None else derived_columns(before, after)
 
     @property
     def identity(self) -> bytes:

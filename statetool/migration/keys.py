@@ -350,7 +350,7 @@ def _check_expressions(change: KeyChange, states: tuple[StateMetaInfo, ...]) -> 
                 raise OptionError(f"{policy} needs an expression for this state", hint=f"pass {option}").at(
                     state=meta.name
                 )
-            if given is not None:
+            if isinstance(given, str):
                 try:
                     result_type(columns_of(meta, *arguments), given)
                 except StatetoolError as error:

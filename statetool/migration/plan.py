@@ -7,7 +7,7 @@ whenever it is read, so they always match the snapshot.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias
@@ -23,6 +23,7 @@ from statetool.migration.compiling import NO_ACCESS
 from statetool.migration.conversion import TypeConversion, are_of_both_apis, can_become, compile_state
 from statetool.migration.keys import KeyMigration
 from statetool.migration.occurring import Occurring, changed_objects
+from statetool.migration.sql_changes import OperatorStep, change_key_columns, operator_steps
 from statetool.migration.state_api import StateApi, as_state_of
 from statetool.saving.composition import OperatorChange
 from statetool.serializers.core.base import Serializer, all_parts
@@ -32,7 +33,15 @@ from statetool.serializers.typeutils.pojo import PojoSerializer
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.operator import OperatorInventory
 from statetool.snapshot.state_tables import Scope
-from statetool.sql_plans.aggregates import changed_key, changed_rows, changed_view, unnamed_rows, unplanned_view
+from statetool.sql_plans.aggregates import (
+    added_distinct,
+    changed_key,
+    changed_rows,
+    changed_view,
+    moved_views,
+    unnamed_rows,
+    unplanned_view,
+)
 
 #: Backend assumed for checks: RocksDB migrates less than the heap backend. The release does not matter.
 _JOB: Final = Job(backend="rocksdb")
@@ -113,12 +122,18 @@ class MigrationPlan:
         Differences that cannot be migrated: of keys, namespaces, kinds of state.
     keys
         Changes of keys.
+    operators
+        Changes of operators as a whole, by the compiled plans of SQL jobs.
+    scales
+        New max parallelism, and parallelism, of operators beside an aggregation that gets a single group.
     """
 
     states: tuple[StateMigration, ...]
     metadata_version: int
     refused: tuple[str, ...] = ()
     keys: tuple[KeyMigration, ...] = ()
+    operators: tuple[OperatorStep, ...] = ()
+    scales: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def rows(self) -> list[StepRow]:
@@ -127,7 +142,12 @@ class MigrationPlan:
             StepRow(step=s.accepted_as(step), change=step.change, text=step.text, needs=_needs(s, step))
             for s in self.states
             for step in s.steps
-        ] + list(self._rows_of_keys())
+        ] + [*self._rows_of_keys(), *self._rows_of_operators()]
+
+    def _rows_of_operators(self) -> Iterator[StepRow]:
+        for one in self.operators:
+            needs: Literal["nothing", "acceptance"] = "acceptance" if one.is_open else "nothing"
+            yield StepRow(step=one.step, change=one.change, text=one.text, needs=needs)
 
     def _rows_of_keys(self) -> Iterator[StepRow]:
         for one in self.keys:
@@ -149,7 +169,8 @@ class MigrationPlan:
         OptionError
             Two states have a step with this name.
         """
-        known = [{s.accepted_as(step): step for step in s.steps} for s in self.states]
+        known: list[Mapping[str, object]] = [{s.accepted_as(step): step for step in s.steps} for s in self.states]
+        known += [{one.step: one} for one in self.operators]
         for name in names:
             count = sum(name in steps for steps in known)
             if not count:
@@ -160,7 +181,8 @@ class MigrationPlan:
         for s in self.states:
             steps = {(step.path, step.change) for step in s.steps if s.accepted_as(step) in names}
             states.append(s.with_choices(replace(s.choices, accept=s.choices.accept | steps)) if steps else s)
-        return replace(self, states=tuple(states))
+        operators = (replace(one, accepted=True) if one.step in names else one for one in self.operators)
+        return replace(self, states=tuple(states), operators=tuple(operators))
 
     def renaming(self, names: Mapping[str, str]) -> MigrationPlan:
         """Return the plan with renamed fields: old names by the new field's path, as in names of steps.
@@ -265,6 +287,15 @@ class MigrationPlan:
                 f"the migration {'would lose values' if accepted else 'cannot be done'}: {'; '.join(lines)}", hint=hint
             )
 
+    def for_catching_up(self) -> MigrationPlan:
+        """Return the plan with what cannot be reused from an earlier migration refused: changes of keys, and states that move."""
+        moved = [one.step for one in self.operators if one.new_state is not None or one.drops]
+        changed = [f"{one.uid}.key" for one in self.keys] + moved
+        refused = tuple(
+            f"{name}: cannot be caught up with: migrate the later snapshot (statetool migrate)" for name in changed
+        )
+        return replace(self, refused=(*self.refused, *refused))
+
     @property
     def is_open(self) -> bool:
         """Whether :meth:`check` would refuse the plan."""
@@ -277,9 +308,23 @@ class MigrationPlan:
         for s in self.states:
             by_uid.setdefault(s.uid, {})[s.state] = s.conversion
         keys = {one.uid: one.change for one in self.keys}
+        moves: dict[str, dict[str, str]] = {}
+        drops: dict[str, set[str]] = {}
+        for one in self.operators:
+            if one.new_state is not None:
+                moves.setdefault(one.uid, {})[one.name] = one.new_state
+            elif one.drops:
+                drops.setdefault(one.uid, set()).add(one.name)
         return {
-            uid: OperatorChange(conversions=by_uid.get(uid, {}), keys=keys.get(uid))
-            for uid in dict.fromkeys((*by_uid, *keys))
+            uid: OperatorChange(
+                conversions=by_uid.get(uid, {}),
+                keys=keys.get(uid),
+                max_parallelism=self.scales.get(uid),
+                parallelism=self.scales.get(uid),
+                renames=moves.get(uid, {}),
+                dropped_states=frozenset(drops.get(uid, ())),
+            )
+            for uid in dict.fromkeys((*by_uid, *keys, *moves, *drops, *self.scales))
         }
 
 
@@ -326,6 +371,9 @@ def plan_migration(
     new_operators = {o.state.operator_id: o for o in new.operators.values()}
     states: list[StateMigration] = []
     refused: list[str] = []
+    made: list[KeyMigration] = []
+    operators: list[OperatorStep] = []
+    is_one_group = False
     for operator in old.operators.values():
         successor = new_operators.get(operator.state.operator_id)
         if successor is None:
@@ -335,18 +383,44 @@ def plan_migration(
             for scope, before, after in _state_pairs(operator, successor)
         ]
         changed = next((one for one in keys if one.uid == operator.label), None)
-        refused += _refusal(operator, successor, of_both, changed)
+        columns = None if changed is not None else change_key_columns(operator, successor)
+        if columns is not None and columns.keys is not None:
+            changed = columns.keys
+            made.append(changed)
+            operators += columns.steps
+            is_one_group |= columns.is_one_group
+        refused += _refusal(operator, successor, of_both, changed, "" if columns is None else columns.refusal)
         states += _migrations(operator, successor, of_both, state_api)
-    return MigrationPlan(states=tuple(states), metadata_version=new.metadata.version, refused=tuple(refused), keys=keys)
+        operators += operator_steps(operator, successor)
+    return MigrationPlan(
+        states=tuple(states),
+        metadata_version=new.metadata.version,
+        refused=tuple(refused),
+        keys=(*keys, *made),
+        operators=tuple(operators),
+        scales=_single_scales(old, new_operators) if is_one_group else {},
+    )
+
+
+def _single_scales(old: Inventory, new: Mapping[str, OperatorInventory]) -> dict[str, int]:
+    """Return the operators that run in one task in the new job, and did not, such as those in the chain of an aggregation of one group."""
+    pairs = ((o.label, o.state, new.get(o.state.operator_id)) for o in old.operators.values())
+    return {
+        label: 1
+        for label, state, successor in pairs
+        if successor is not None and successor.state.max_parallelism == 1 != state.max_parallelism
+    }
 
 
 _StatePair: TypeAlias = tuple[Scope, StateMetaInfo, StateMetaInfo]
 
 
 def _state_pairs(old: OperatorInventory, new: OperatorInventory) -> Iterator[_StatePair]:
+    moved = moved_views(old.plan_aggregates, new.plan_aggregates, tuple(old.keyed_states))
     for name, (_, meta) in old.keyed_states.items():
-        if name in new.keyed_states and meta.kind != "timers":
-            yield "keyed", meta, new.keyed_states[name][1]
+        after = moved.get(name, name)
+        if after is not None and after in new.keyed_states and meta.kind != "timers":
+            yield "keyed", meta, replace(new.keyed_states[after][1], name=name)
     for name, meta in old.operator_states.items():
         if name in new.operator_states:
             yield "operator", meta, new.operator_states[name]
@@ -460,19 +534,31 @@ _BROADCAST: Final = (
 
 
 def _refusal(
-    old: OperatorInventory, new: OperatorInventory, states: Iterable[_StatePair], keys: KeyMigration | None
+    old: OperatorInventory,
+    new: OperatorInventory,
+    states: Iterable[_StatePair],
+    keys: KeyMigration | None,
+    why_not: str,
 ) -> Iterator[str]:
     """Yield the differences that cannot be migrated."""
     if old.keyed.key is not None and new.keyed.key is not None:
         resolution = resolve(old.keyed.key if keys is None else keys.change.key, new.keyed.key)
-        if resolution.level not in _UNCHANGED and (keys is not None or not _is_same_key(old, new)):
+        if resolution.level not in _UNCHANGED and not why_not and (keys is not None or not _is_same_key(old, new)):
             changed = "" if keys is None else "after their change, "
             yield f"{old.label}: keys: {changed}{resolution.reason.rstrip('.')}"
     if keys is None and (key := changed_key(old.plan_aggregates, new.plan_aggregates)):
+        if why_not:
+            yield f"{old.label}: {key}, and {why_not}"
+            return
         yield f"{old.label}: {key}. Change them with --key (keys=), or keep the columns of GROUP BY or of the join"
+    for name in added_distinct(old.plan_aggregates, new.plan_aggregates):
+        yield f"{old.label}: {name} is new, and the distinct values that the state has seen are not added to it"
     for _, before, after in states:
         if view := changed_view(old.plan_aggregates, new.plan_aggregates, before.name):
             yield f"{old.label}.{before.name}: {view}. Keep such aggregates at their positions in the query, and add others after them"
+        moved = moved_views(old.plan_aggregates, new.plan_aggregates, (before.name,)).get(before.name)
+        if moved is not None and moved not in new.keyed_states:
+            yield f"{old.label}.{before.name}: the new job has no state {moved!r}"
         if unnamed := unnamed_rows(old.plan_aggregates, new.plan_aggregates, before.name):
             yield f"{old.label}.{before.name}: {unnamed}. Pass the plan of each snapshot's job, or no plan to keep the positions"
         unplanned = unplanned_view(old.plan_aggregates, new.plan_aggregates, before.name)

@@ -13,6 +13,7 @@ from statetool.errors import OptionError, UnknownNameError, suggest
 from statetool.migration.choices import Choices
 from statetool.migration.conversion import TypeConversion
 from statetool.migration.plan import MigrationPlan, StateMigration, migration_of, refusals_of_state
+from statetool.migration.sql_changes import OperatorStep
 from statetool.serializers.core.base import all_parts
 from statetool.serializers.kryo.serializer import KryoSerializer
 from statetool.snapshot.inventory import Inventory
@@ -21,6 +22,8 @@ from statetool.types.declared import TypeContext
 
 #: The reason against a plan without the new job's classes.
 _CLASSES: Final = "its values have classes whose new versions no plan stores"
+_AGAIN: Final = "write the plan again with statetool check A B --write-plan FILE"
+_KEYS: Final = "no plan stores a change of keys: migrate with --to and the compiled plans"
 _WITH_JOB: Final = "migrate with --to and --jar-b"
 
 
@@ -44,8 +47,9 @@ def plan_record(plan: MigrationPlan) -> dict[str, Any]:
         "version": 1,
         "metadata_version": plan.metadata_version,
         "kryo": kryo,
-        "refused": list(plan.refused),
+        "refused": [*plan.refused, *(f"{k.uid}: {k.text}: {_KEYS}" for k in plan.keys)],
         "states": [_state_record(s) for s in plan.states],
+        **({"operators": [_operator_record(o) for o in plan.operators]} if plan.operators else {}),
     }
 
 
@@ -74,6 +78,35 @@ def _state_record(state: StateMigration) -> dict[str, Any]:
         **({"classes": classes} if (classes := _new_classes(state.conversion)) else {}),
         "target": base64.b64encode(state.conversion.after).decode(),
     }
+
+
+def _operator_record(one: OperatorStep) -> dict[str, Any]:
+    return {
+        "uid": one.uid,
+        "name": one.name,
+        "change": one.change,
+        "text": one.text,
+        "accept": one.accepted if one.loses else None,
+        "new_state": one.new_state,
+        "drops": one.drops,
+    }
+
+
+def _read_operator(entry: Any, inventory: Inventory) -> OperatorStep:
+    try:
+        new_state = entry["new_state"]
+        return OperatorStep(
+            uid=inventory.operator(entry["uid"]).label,
+            name=str(entry["name"]),
+            change=entry["change"],
+            text=str(entry["text"]),
+            loses=entry["accept"] is not None,
+            accepted=entry["accept"] is True,
+            new_state=None if new_state is None else str(new_state),
+            drops=entry["drops"] is True,
+        )
+    except (AttributeError, KeyError, TypeError) as e:
+        raise OptionError(f"not a valid operator of a migration plan: {e!r}", hint=_AGAIN) from e
 
 
 def _new_classes(conversion: TypeConversion) -> list[str]:
@@ -129,7 +162,7 @@ def _parse_state(entry: Any) -> _WrittenState:
     except (AttributeError, KeyError, TypeError, ValueError, binascii.Error) as e:
         raise OptionError(
             f"not a valid state of a migration plan: {e!r}",
-            hint="write the plan again with statetool check A B --write-plan FILE",
+            hint=_AGAIN,
         ) from e
 
 
@@ -182,4 +215,5 @@ def read_plan(record: Mapping[str, Any], inventory: Inventory) -> MigrationPlan:
         if not differs:
             states.append(migration_of(operator.label, written.scope, conversion))
     version = int(record.get("metadata_version", inventory.metadata.version))
-    return MigrationPlan(states=tuple(states), metadata_version=version, refused=tuple(refused))
+    operators = tuple(_read_operator(entry, inventory) for entry in record.get("operators", ()))
+    return MigrationPlan(states=tuple(states), metadata_version=version, refused=tuple(refused), operators=operators)

@@ -249,6 +249,7 @@ class OperatorInventory:
                 views=self._plan.views(node),
                 query=self._plan.query(node),
                 settings=self._plan.settings(node),
+                kind=self._plan.kind(node),
             )
         except (OptionError, FormatError) as error:
             raise error.at(operator=self.label) from error.__cause__

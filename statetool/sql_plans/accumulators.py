@@ -65,7 +65,21 @@ def view_aggregates(
         for i, (call, retract) in enumerate(zip(calls, retracts, strict=True))
     }
     distinct = _distinct_arguments(calls)
-    return views | {f"distinctAcc_{i}": f"distinct({_arguments(key, inputs)})" for i, key in enumerate(distinct)}
+    return views | {
+        f"distinctAcc_{i}": f"distinct({_arguments(key, inputs)}){_filters_of_view(calls, key, inputs)}"
+        for i, key in enumerate(distinct)
+    }
+
+
+def _filters_of_view(calls: Sequence[Mapping[str, Any]], arguments: tuple[int, ...], inputs: Sequence[str]) -> str:
+    """Return the filters of the calls that share a view of distinct arguments, empty without filters.
+
+    If one of them has a filter, the view has a bit or a number per call, in their order (``DistinctAggCodeGen``).
+    """
+    filters = [c.get("filterArg", -1) for c in calls if c.get("distinct") and tuple(c["argList"]) == arguments]
+    if all(f < 0 for f in filters):
+        return ""
+    return f" for {', '.join('all rows' if f < 0 else f'filter {inputs[f]}' for f in filters)}"
 
 
 def _names(

@@ -10,10 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from statetool.sql_plans.derived import derived_columns
 from statetool.sql_plans.expressions import is_identified
 
 _VIEW: Final = re.compile(r"(agg\d+\$|distinctAcc_\d+)")
 _KEY: Final = "key"
+_ACCUMULATOR: Final = "accState"
 #: Suffix of names of the old plan that do not identify a column.
 _OLD: Final = " before"
 #: Names of the rows of a state, by path.
@@ -34,12 +36,15 @@ class PlanAggregates:
         Text of the operator's node and all nodes before it. The names of two plans with the same text mean the same.
     settings
         What decides which rows the operator keeps: the order of Top-N, windows.
+    kind
+        The type of the node: ``group-aggregate``.
     """
 
     columns: Mapping[str, tuple[str, ...]]
     views: Mapping[str, str]
     query: str
     settings: Mapping[str, str] = field(default_factory=dict)
+    kind: str = ""
 
     def rows_of(self, state: str) -> dict[str, tuple[str, ...]]:
         """Return the names of the rows of a state, by path."""
@@ -87,9 +92,60 @@ def changed_view(old: PlanAggregates | None, new: PlanAggregates | None, state: 
     if old is None or new is None or old.query == new.query:
         return ""
     before, after = old.aggregate_of(state), new.aggregate_of(state)
-    if before is None or after is None or (before == after and is_identified(before)):
+    if before is None or (before == after and is_identified(before)):
         return ""
-    return f"it has the values of {before} in the old plan, and of {after} in the new one"
+    if state in moved_views(old, new, (state,)):
+        return ""
+    return f"it has the values of {before} in the old plan, and of {after or 'no aggregate'} in the new one"
+
+
+def moved_views(
+    old: PlanAggregates | None, new: PlanAggregates | None, states: tuple[str, ...]
+) -> dict[str, str | None]:
+    """Return the new names of states with views of aggregates that have another position, ``None`` for aggregates that the new query lacks.
+
+    States of aggregates that the plans do not identify are not among them.
+    """
+    if old is None or new is None or old.query == new.query:
+        return {}
+    found: dict[str, str | None] = {}
+    for state in states:
+        prefix, aggregate = _VIEW.match(state), old.aggregate_of(state)
+        if (
+            prefix is None
+            or aggregate is None
+            or not all(map(is_identified, (*old.views.values(), *new.views.values())))
+        ):
+            continue
+        kind = prefix[1].rstrip("$0123456789")
+        same = [[p for p, a in plan.views.items() if a == aggregate and p.startswith(kind)] for plan in (old, new)]
+        if len(same[0]) != 1 or len(same[1]) > 1:
+            continue
+        if not same[1]:
+            # Another order or choice of filters gives the bits of such a view to other aggregates.
+            if not any(_without_filters(a) == _without_filters(aggregate) for a in new.views.values()):
+                found[state] = None
+        elif same[1] != same[0]:
+            found[state] = same[1][0] + state.removeprefix(prefix[1])
+    return found
+
+
+def _without_filters(view: str) -> str:
+    return view.partition(" for ")[0]
+
+
+def added_distinct(old: PlanAggregates | None, new: PlanAggregates | None) -> list[str]:
+    """Return the new aggregates of distinct values whose view exists already: what it has seen is not added to them again."""
+    if old is None or new is None or old.query == new.query:
+        return []
+    before, after = old.columns.get(_ACCUMULATOR, ()), new.columns.get(_ACCUMULATOR, ())
+    derived = derived_columns(before, after)
+    seen = {
+        _without_filters(v).removeprefix("distinct(").removesuffix(")")
+        for v in old.views.values()
+        if v.startswith("distinct(")
+    }
+    return [n for n in after if n not in before and n not in derived and any(f"(distinct {s})" in n for s in seen)]
 
 
 def unplanned_view(old: PlanAggregates | None, new: PlanAggregates | None, state: str) -> str:

@@ -22,7 +22,7 @@ from statetool.serializers.core.base import Serializer
 from statetool.serializers.naming import rows_of
 from statetool.serializers.sql.rowdata import RowDataSerializer
 from statetool.sql_plans.accumulators import accumulator_names, view_aggregates
-from statetool.sql_plans.expressions import ColumnTexts
+from statetool.sql_plans.expressions import ColumnTexts, condition_text
 from statetool.sql_plans.row_types import row_names, row_roots
 
 _UID: Final = re.compile(r"(\d+)_(.+)")
@@ -96,6 +96,10 @@ _ROWS_OF_SINKS: Final[Mapping[str, tuple[str, ...]]] = {
 _SINK: Final = "dynamicTableSink"
 #: The name of window specifications in :meth:`CompiledPlan.settings`.
 WINDOW: Final = "the window"
+#: The name of the conditions of all nodes before a node in :meth:`CompiledPlan.settings`.
+ROWS_BEFORE: Final = "the condition of its rows"
+#: Abilities of sources that leave out rows.
+_CHOOSES_ROWS: Final = frozenset({"FilterPushDown", "LimitPushDown", "PartitionPushDown"})
 _MULTI_JOIN: Final = "multi-join-input-"
 
 
@@ -254,6 +258,11 @@ class CompiledPlan:
         with self.locating(node):
             return self._node(node, expressions=True).views()
 
+    def kind(self, node: int) -> str:
+        """Return the type of a node without its version: ``group-aggregate``."""
+        own = _TYPE.fullmatch(str(self.nodes[node].get("type")))
+        return "" if own is None else own[1]
+
     def settings(self, node: int) -> dict[str, str]:
         """Return what decides which rows a node keeps: its order, its windows and their bounds, by readable names.
 
@@ -263,7 +272,36 @@ class CompiledPlan:
             The plan lacks a member that such a node has.
         """
         with self.locating(node):
-            return dict(self._node(node, expressions=True).settings())
+            return {**dict(self._node(node, expressions=True).settings()), ROWS_BEFORE: self._rows_before(node)}
+
+    def _rows_before(self, node: int) -> str:
+        """Return what decides which rows reach a node: the conditions, keys, kinds of joins and settings of all nodes before it."""
+        texts, found, waiting, seen = (
+            ColumnTexts(self.nodes, self.inputs),
+            list[str](),
+            [*self.inputs.get(node, [])],
+            set[int](),
+        )
+        while waiting:
+            at = waiting.pop()
+            if at in seen:
+                continue
+            seen.add(at)
+            waiting += self.inputs.get(at, [])
+            spec = self.nodes[at]
+            pushed = [
+                a for a in spec.get("scanTableSource", {}).get("abilities") or () if a.get("type") in _CHOOSES_ROWS
+            ]
+            found += map(_as_text, pushed)
+            if (condition := texts.condition(at)) is not None:
+                found.append(condition)
+            kind = _TYPE.fullmatch(str(spec.get("type")))
+            if kind is not None and kind[1] in WITH_STATE and not kind[1].startswith("local-"):
+                own = self._node(at, expressions=True)
+                settings = [f"{name} {value}" for name, value in own.settings()]
+                settings += [f"on {own.join_condition()}"] if "joinSpec" in spec else []
+                found.append(" ".join([f"{kind[1]} by ({', '.join(own.key_names() or ())})", *settings]))
+        return " and ".join(sorted(found)) or "none"
 
     @contextmanager
     def locating(self, node: int) -> Iterator[None]:
@@ -330,7 +368,7 @@ class _Node:
 
     def columns(self, states: Iterable[StateMetaInfo], key: Serializer | None) -> dict[str, list[str]]:
         names: dict[str, list[str]] = {}
-        key_names = self._key()
+        key_names = self.key_names()
         if key_names is not None and isinstance(key, RowDataSerializer) and len(key_names) != len(key.names):
             if _SINK not in self.spec:  # which may be keyed by other columns than the primary key
                 raise self._unfit("key", key, key_names)
@@ -403,7 +441,7 @@ class _Node:
     def _input_fields(self, fields: Iterable[int]) -> list[str]:
         return [self.inputs[0][i] for i in fields]
 
-    def _key(self) -> list[str] | None:
+    def key_names(self) -> list[str] | None:
         """Return the fields that the operator is keyed by, ``None`` if the plan does not say."""
         spec = self.spec
         for name in ("grouping", "partialAggGrouping", "uniqueKeys", "partitionKeys"):
@@ -452,8 +490,17 @@ class _Node:
         if "intervalJoinSpec" in spec:
             bounds = spec["intervalJoinSpec"]["windowBounds"]
             yield "the interval", _as_text({n: v for n, v in bounds.items() if n.endswith("Bound")})
+        if (kind := spec.get("joinSpec", {}).get("joinType")) is not None:
+            yield "the kind of the join", kind
+            if kind != "INNER":  # rows of an outer side have the number of their partners
+                yield "the condition of the join", self.join_condition()
         if groups:
             yield "the bounds", _as_text([[group["lowerBound"], group["upperBound"]] for group in groups])
+
+    def join_condition(self) -> str:
+        """Return the condition of a join beside the equality of its keys."""
+        condition = self.spec.get("joinSpec", {}).get("nonEquiCondition")
+        return "none" if condition is None else condition_text(condition, [n for names in self.inputs for n in names])
 
     def _sorted_field(self, field: Mapping[str, Any]) -> str:
         nulls = "last" if field["nullIsLast"] else "first"

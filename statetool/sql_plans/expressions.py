@@ -71,6 +71,14 @@ class ColumnTexts:
         texts = [_text(expression, before) for expression in projection]
         return [name if is_identified(name) or text is None else text for name, text in zip(names, texts, strict=True)]
 
+    def condition(self, node: int) -> str | None:
+        """Return the condition of a node on the rows of its input as text, ``None`` if it has none; errors as for :meth:`of`."""
+        condition = self._nodes[node].get("condition")
+        sources = self._inputs.get(node, ())
+        if not isinstance(condition, Mapping) or len(sources) != 1:
+            return None
+        return condition_text(condition, self.of(sources[0]))
+
     def of_local(self, node: int) -> list[str] | None:
         """Return the columns that the local aggregation before a global one reads, ``None`` if the plan has none."""
         for _ in range(_MAX_NODES):
@@ -81,6 +89,11 @@ class ColumnTexts:
             if "local-group-aggregate" in str(self._nodes[node].get("type")):
                 return self.of(self._inputs[node][0])
         return None
+
+
+def condition_text(condition: Mapping[str, Any], columns: Sequence[str]) -> str:
+    """Return a condition on columns as text, as JSON if it has a part of an unknown kind."""
+    return _text(condition, columns) or json.dumps(condition, sort_keys=True)
 
 
 def _text(expression: Mapping[str, Any], columns: Sequence[str], *, inner: bool = False) -> str | None:

@@ -16,6 +16,7 @@ from statetool.sql_plans.aggregates import (
     changed_settings,
     changed_view,
     moved_columns,
+    moved_views,
 )
 from statetool.sql_plans.compiled_plan import CompiledPlan
 from statetool.sql_plans.expressions import ColumnTexts, is_identified
@@ -98,12 +99,18 @@ def test_views_and_keys_of_other_columns() -> None:
     new = _plan(
         ["b"], key="city", views={"agg1$": "min(x)", "distinctAcc_0": "distinct(y)", "distinctAcc_10": "distinct(q)"}
     )
-    assert (
-        changed_view(old, new, "agg1$map")
-        == "it has the values of max(x) in the old plan, and of min(x) in the new one"
-    )
     assert changed_view(old, new, "distinctAcc_0_null_state") == changed_view(old, new, "accState") == ""
-    assert "distinct(z)" in changed_view(old, new, "distinctAcc_10")
+    states = ("agg1$map", "distinctAcc_0", "distinctAcc_10", "accState")
+    assert moved_views(old, new, states) == {"agg1$map": None, "distinctAcc_10": None}
+    back = _plan(["b"], views={"agg0$": "max(x)", "distinctAcc_0": "distinct(z)", "distinctAcc_1": "distinct(y)"})
+    moved = {"agg1$map": "agg0$map", "distinctAcc_0": "distinctAcc_1", "distinctAcc_10": "distinctAcc_0"}
+    assert moved_views(old, back, states) == moved
+    assert moved_views(old, None, states) == {}
+    other = _plan(["b"], views={"distinctAcc_0": "distinct(y) for filter a, all rows", "distinctAcc_1": "distinct(q)"})
+    assert moved_views(old, other, ("distinctAcc_0",)) == {}
+    assert "of distinct(y) in the old plan, and of distinct(y) for filter a" in changed_view(
+        old, other, "distinctAcc_0"
+    )
     assert changed_key(old, new) == "the columns of the key were (shop) and are (city)"
 
 

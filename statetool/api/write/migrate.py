@@ -359,7 +359,7 @@ def catch_up(
     if match is not None:
         changes_of_ids = changes_of_match(base, None if to is None else inventory_of(to), match)
         base, first = (with_ids_of(snapshot, None, changes_of_ids) for snapshot in (base, first))
-    migration = _prepare(base, options, dst, verbs.MigrationChoices.of(locals()))
+    migration = _prepare(base, options, dst, verbs.MigrationChoices.of(locals())).for_catching_up()
     if on_plan is not None:
         on_plan(migration)
     changes = plan_catch_up(migration.changes, first, base, done)

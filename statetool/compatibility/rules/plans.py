@@ -16,10 +16,15 @@ from statetool.sql_plans.aggregates import (
     changed_settings,
     changed_view,
     moved_columns,
+    moved_views,
     unnamed_rows,
 )
+from statetool.sql_plans.groups import coarser_columns
 
 _MIGRATE: Final = migration_remedy("Write a copy of the snapshot in which the columns are matched by name.")
+_MERGE: Final = migration_remedy(
+    "Write a copy of the snapshot in which the accumulators of groups that become one are merged."
+)
 _KEEP_VIEWS: Final = Remedy("Keep such aggregates at their positions in the query, and add others after them.")
 _NAME_ROWS: Final = Remedy(
     "Pass the plan of each snapshot's job. If you did, compare the columns of both queries yourself."
@@ -44,9 +49,12 @@ def plan_resolutions(old: OperatorInventory, new: OperatorInventory | None) -> d
 def _resolutions(
     old: OperatorInventory, new: OperatorInventory, before: PlanAggregates, after: PlanAggregates
 ) -> Iterator[tuple[tuple[Scope, str], Resolution]]:
-    of_operator = (
-        [_may_change(f"By the compiled plans, {key}.", _KEEP_KEY)] if (key := changed_key(before, after)) else []
-    )
+    of_operator = []
+    if key := changed_key(before, after):
+        key_columns = coarser_columns(before, after)
+        why = f", and {key_columns}" if isinstance(key_columns, str) else ""
+        remedy = _MERGE if isinstance(key_columns, tuple) else _KEEP_KEY
+        of_operator.append(_may_change(f"By the compiled plans, {key}{why}.", remedy))
     for change in changed_settings(before, after):
         text = f"By the compiled plans, {change}. The state has rows that were kept by the old query, and lacks others."
         of_operator.append(_may_change(text, _KEEP_ROWS))
@@ -54,13 +62,20 @@ def _resolutions(
         yield ("keyed", ""), combine(of_operator)
     states: list[tuple[Scope, str]] = [("keyed", n) for n in old.listed_keyed if n in new.listed_keyed]
     states += [("operator", n) for n in old.listed_elements if n in new.listed_elements]
+    moved = moved_views(before, after, tuple(old.listed_keyed))
     for scope, name in states:
-        if view := changed_view(before, after, name):
+        if name in moved and (where := moved[name]) is not None:
+            text = f"By the compiled plans, the values of {name} belong to {where}."
+            yield (scope, name), _may_change(text, _MIGRATE)
+        elif name in moved:
+            text = f"By the compiled plans, the new query has no such aggregate, and {name} may become the state of another one."
+            yield (scope, name), _may_change(text, _MIGRATE)
+        elif view := changed_view(before, after, name):
             yield (scope, name), _may_change(f"By the compiled plans, {view}.", _KEEP_VIEWS)
         elif unnamed := unnamed_rows(before, after, name):
             yield (scope, name), _may_change(sentence(unnamed), _NAME_ROWS)
-        elif moved := moved_columns(*changed_rows(before, after, name)):
-            text = f"Flink reads columns by position: {', '.join(moved)}."
+        elif columns := moved_columns(*changed_rows(before, after, name)):
+            text = f"Flink reads columns by position: {', '.join(columns)}."
             yield (scope, name), _may_change(text, _MIGRATE)
 
 

@@ -24,6 +24,7 @@ from statetool.java.hashing.keys import KeyHasher
 from statetool.java.hashing.possible_keys import nulls_among
 from statetool.kernels.core.arrays import Bytes, Int64s
 from statetool.saving.rekeying.meeting import OLD_KEY_BYTES, MeetingGatherer, Policy
+from statetool.saving.rekeying.rows import RowMerge
 from statetool.saving.streams.filters import hash_bytes, key_bounds
 from statetool.saving.streams.keyed import key_to_text, parse_keyed_header
 from statetool.saving.streams.measured_entries import MeasuredEntries
@@ -60,7 +61,7 @@ class KeyChange:
     policies
         What happens to entries of two old keys that meet, by the new name of the state. If there are none, old keys must not meet at all.
     merges
-        SQL expressions of the columns ``a`` and ``b`` that merge two values, by state.
+        SQL expressions of the columns ``a`` and ``b`` that merge two values, or the rules of their columns, by state.
     newest
         SQL expressions of the column ``value`` whose greatest result marks the newest value, by state.
     """
@@ -72,7 +73,7 @@ class KeyChange:
     maker: KeyMaker
     formula: HashFormula | None = None
     policies: Mapping[str, Policy] = field(default_factory=dict)
-    merges: Mapping[str, str] = field(default_factory=dict)
+    merges: Mapping[str, str | RowMerge] = field(default_factory=dict)
     newest: Mapping[str, str] = field(default_factory=dict)
 
     @property

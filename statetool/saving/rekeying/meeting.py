@@ -19,6 +19,7 @@ from statetool.formats.state_meta import StateMetaInfo
 from statetool.kernels.core.arrays import Bytes, Int64s
 from statetool.kernels.entries.deal import mark_equal
 from statetool.saving.rekeying.merging import merge_values, newest_of
+from statetool.saving.rekeying.rows import RowMerge
 from statetool.saving.streams.gather import Gatherer
 from statetool.saving.streams.keyed import key_to_text
 from statetool.saving.streams.runs import INDEX_BYTES, PackedRun, entry_batch, order_of_keys, pack_run
@@ -45,8 +46,8 @@ class MeetingRules(Protocol):
         ...
 
     @property
-    def merges(self) -> Mapping[str, str]:
-        """SQL expressions that merge two values, by state."""
+    def merges(self) -> Mapping[str, str | RowMerge]:
+        """SQL expressions that merge two values, or the rules of their columns, by state."""
         ...
 
     @property

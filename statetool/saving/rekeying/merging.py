@@ -19,6 +19,7 @@ from statetool.formats.state_meta import StateMetaInfo
 from statetool.kernels.core.arrays import Int64s
 from statetool.kernels.entries.deal import mark_equal
 from statetool.saving.rekeying.expressions import evaluate
+from statetool.saving.rekeying.rows import EXACT_ROWS, RowMerge
 from statetool.types import LogicalType, TtlType
 from statetool.types.options import ReadOptions
 
@@ -38,8 +39,8 @@ def columns_of(meta: StateMetaInfo, *names: str) -> pa.Schema:
     return pa.schema([field for name in names for field in column.fields(name)])
 
 
-def merge_values(meta: StateMetaInfo, entries: EntryBatch, edges: Int64s, sql: str) -> Encoded:
-    """Merge values by an expression of the columns ``a`` and ``b``. The last access is the latest one.
+def merge_values(meta: StateMetaInfo, entries: EntryBatch, edges: Int64s, rule: str | RowMerge) -> Encoded:
+    """Merge values by an expression of the columns ``a`` and ``b``, or by the rules of their columns. The last access is the latest one.
 
     Neighbours are merged, then the results, as Flink merges windows: the expression has to be associative, as its functions are.
 
@@ -54,16 +55,14 @@ def merge_values(meta: StateMetaInfo, entries: EntryBatch, edges: Int64s, sql: s
         The expression cannot be evaluated, or its result does not fit the type of the state.
     """
     element = StateLayout(meta).element
-    stamps, merged = _parts(meta, _decode(meta, entries))
+    options = EXACT_ROWS if isinstance(rule, RowMerge) else OPTIONS
+    stamps, merged = _parts(meta, _decode(meta, entries, options))
     runs = np.repeat(np.arange(len(edges) - 1), np.diff(edges))
     while len(runs) >= len(edges):
         is_left = (np.arange(len(runs)) - np.searchsorted(runs, runs)) % 2 == 0
         left = np.flatnonzero(is_left & (np.append(runs[1:], -1) == runs))
-        both = _table(meta, a=merged.take(as_arrow(left)), b=merged.take(as_arrow(left + 1)))
-        # Encoded and decoded again, so that the next step sees exactly what the state would hold.
-        encoded = pack(measure(_value_serializer(meta), evaluate(both, sql)))
-        ends = encoded.offsets
-        fresh = decode_framed(_value_serializer(meta), encoded.data, ends[:-1], ends[1:], OPTIONS)
+        pairs = merged.take(as_arrow(left)), merged.take(as_arrow(left + 1))
+        fresh = rule.merge(*pairs) if isinstance(rule, RowMerge) else _evaluate(meta, *pairs, rule)
         source = np.arange(len(merged))
         source[left] = len(merged) + np.arange(len(left))
         merged = pa.concat_arrays([merged, fresh.cast(merged.type)]).take(as_arrow(source[is_left]))
@@ -72,6 +71,13 @@ def merge_values(meta: StateMetaInfo, entries: EntryBatch, edges: Int64s, sql: s
         latest = pa.array(np.maximum.reduceat(stamps, edges[:-1]))
         merged = pa.StructArray.from_arrays([latest, merged], names=["last_access", "value"])
     return pack(measure(element, merged))
+
+
+def _evaluate(meta: StateMetaInfo, a: pa.Array, b: pa.Array, sql: str) -> pa.Array:
+    """Return the results of an expression, encoded and decoded again, so that the next step sees exactly what the state would hold."""
+    encoded = pack(measure(_value_serializer(meta), evaluate(_table(meta, a=a, b=b), sql)))
+    ends = encoded.offsets
+    return decode_framed(_value_serializer(meta), encoded.data, ends[:-1], ends[1:], OPTIONS)
 
 
 def newest_of(
@@ -108,9 +114,9 @@ def _ranks(meta: StateMetaInfo, values: pa.Array, sql: str) -> Any:
     return pc.rank(result, tiebreaker="dense").to_numpy(zero_copy_only=False).astype(np.int64)
 
 
-def _decode(meta: StateMetaInfo, entries: EntryBatch) -> pa.Array:
+def _decode(meta: StateMetaInfo, entries: EntryBatch, options: ReadOptions = OPTIONS) -> pa.Array:
     layout = StateLayout(meta)
-    place = entries.data, entries.value, entries.value_end, OPTIONS
+    place = entries.data, entries.value, entries.value_end, options
     return map_values(layout.element, *place) if layout.kind == "map" else decode_framed(layout.element, *place)
 
 

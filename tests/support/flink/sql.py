@@ -50,6 +50,7 @@ def run_query(
     max_parallelism: int = 128,
     config: Mapping[str, str] | None = None,
     planned: bool = False,
+    quiet_ms: int | None = None,
 ) -> dict[str, Any]:
     """Run a query, from a snapshot if one is given, until it has produced ``results`` results.
 
@@ -61,6 +62,8 @@ def run_query(
         Folder for a savepoint, taken after all results.
     planned
         Run the compiled plan of the query, as ``EXECUTE PLAN`` does, with insert-only tables.
+    quiet_ms
+        Wait until no result came for this time. ``results`` may then be less than all.
 
     Returns
     -------
@@ -88,6 +91,7 @@ def run_query(
         snapshot=None if snapshot is None else str(snapshot),
         savepoint=None if savepoint is None else str(savepoint),
         config={"table.local-time-zone": "UTC", **(config or {})},
+        **({} if quiet_ms is None else {"quiet_ms": quiet_ms}),
     )
 
 

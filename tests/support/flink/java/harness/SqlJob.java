@@ -104,7 +104,12 @@ final class SqlJob {
             int expected = request.get("results").asInt();
             cluster.await(job, expected + " results, got " + board.records,
                     () -> queues.stream().allMatch(Queue::isEmpty) && board.records.size() >= expected);
-            Thread.sleep(100); // more results than expected would come now
+            long quiet = request.path("quiet_ms").asLong(100);
+            int before;
+            do { // more results than expected would come now
+                before = board.records.size();
+                Thread.sleep(quiet);
+            } while (request.has("quiet_ms") && board.records.size() > before);
             Map<String, Object> out = Values.single("results", new ArrayList<>(board.records));
             out.put("plan", plan);
             if (request.hasNonNull("savepoint")) {
