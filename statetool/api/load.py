@@ -12,6 +12,7 @@ from statetool.api.job_classes import classes_of
 from statetool.api.operator import Operator
 from statetool.api.operator_tables import Access
 from statetool.api.savepoint import Savepoint
+from statetool.formats.metadata.model import NEWEST_RELEASED
 from statetool.java.declaring.classes import (
     Declarations,
     PythonTypes,
@@ -20,7 +21,6 @@ from statetool.java.declaring.classes import (
     read_declarations,
 )
 from statetool.operations.cluster.paths import open_path, operator_names
-from statetool.saving.versions import warn_if_newer
 from statetool.snapshot.inventory import Inventory
 from statetool.types.declared import TypeContext
 from statetool.types.options import name_list
@@ -117,7 +117,10 @@ def load(
         moved,
         partial(Inventory, rebase=moved, uids=names, key_types=keys, types=types, columns_from_plan=columns_from_plan),
     )
-    warn_if_newer(inventory.metadata, stacklevel=3)
+    if inventory.metadata.version > NEWEST_RELEASED:
+        from statetool.saving.versions import warn_if_newer  # most snapshots need no table of releases
+
+        warn_if_newer(inventory.metadata, stacklevel=2)
     inventory = inventory.with_uids_in(name_list("jars", jars))
     access = Access(execution=Execution(spark), driver_read_limit=driver_read_limit, edit=_edit)
     access.execution.prepare_session(sources=True)

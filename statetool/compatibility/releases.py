@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Final, Literal
 
 from statetool.errors import UNREAD, UnsupportedError
+from statetool.formats.metadata.model import NEWEST_RELEASED
 from statetool.formats.metadata.savepoint import savepoint_properties
 from statetool.saving.available import check_available
-from statetool.saving.versions import NEWEST, READS, RELEASES, WIDEST, convert_metadata, parse_release
+from statetool.saving.versions import READS, RELEASES, WIDEST, convert_metadata, parse_release
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.operator import OperatorInventory
 
@@ -22,7 +23,7 @@ def writers_of(snapshot: Inventory) -> tuple[str, ...]:
     New savepoints by statetool have metadata of version 3 and operator state of version 5, which all releases read.
     """
     version = snapshot.metadata.version
-    known = READS if version > NEWEST else RELEASES
+    known = READS if version > NEWEST_RELEASED else RELEASES
     written = tuple(r for r, (v, _) in known.items() if version in (v, WIDEST)) or tuple(known)[-1:]
     written = tuple(r for r in written if _has_handles(snapshot, r)) or written[-1:]
     before = tuple(r for r in written if r in FIRST_TO_5)

@@ -25,6 +25,7 @@ from statetool.formats.metadata.handles import (
     SegmentOperatorHandle,
     streams_of,
 )
+from statetool.formats.metadata.model import NEWEST_RELEASED
 
 #: (metadata version, highest handle tag) by release.
 RELEASES: Final = {
@@ -46,8 +47,6 @@ RELEASES: Final = {
 UNRELEASED: Final = {"2.4": (7, 17)}
 #: What each release reads, by its name.
 READS: Final = RELEASES | UNRELEASED
-#: The newest version that a release writes.
-NEWEST: Final = max(version for version, _ in RELEASES.values())
 #: The version that all of these releases read.
 WIDEST: Final = 3
 
@@ -75,9 +74,9 @@ def parse_release(flink_version: str | None, *, default: int = WIDEST) -> Target
         The release is unknown, or none is named and none that exists reads the default.
     """
     if flink_version is None:
-        if default > NEWEST:
+        if default > NEWEST_RELEASED:
             raise OptionError(
-                f"the snapshot has metadata of version {default}, which only Flink {' and '.join(_readers_above(NEWEST))} will read",
+                f"the snapshot has metadata of version {default}, which only Flink {' and '.join(_readers_above(NEWEST_RELEASED))} will read",
                 hint=f"write a copy for a release that you choose, and change that: statetool convert SRC COPY --flink {list(RELEASES)[-1]}",
             )
         return Target(None, default, 17)
@@ -89,7 +88,7 @@ def parse_release(flink_version: str | None, *, default: int = WIDEST) -> Target
         )
     version, tag = READS[short]
     # For a release that does not exist yet, metadata has a version that it shares with those that do: its own may still change.
-    return Target(short, min(version, NEWEST), tag)
+    return Target(short, min(version, NEWEST_RELEASED), tag)
 
 
 def warn_if_unreleased(flink_version: str | None, *, stacklevel: int = 2) -> None:
@@ -103,8 +102,8 @@ def warn_if_unreleased(flink_version: str | None, *, stacklevel: int = 2) -> Non
 
 def warn_if_newer(metadata: SnapshotMetadata, *, stacklevel: int = 2) -> None:
     """Warn if no release that exists writes metadata of this version."""
-    if metadata.version > NEWEST:
-        readers = " or ".join(_readers_above(NEWEST))
+    if metadata.version > NEWEST_RELEASED:
+        readers = " or ".join(_readers_above(NEWEST_RELEASED))
         warn(
             f"the snapshot has metadata of version {metadata.version}, as development versions of Flink {readers} write it. It is read by the "
             "format of 2026-11-30, which may have changed: compare what you read with the job",

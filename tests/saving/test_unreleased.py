@@ -15,8 +15,9 @@ import pytest
 import statetool
 from statetool.errors import OptionError
 from statetool.formats.metadata import SnapshotMetadata, parse_metadata
+from statetool.formats.metadata.model import NEWEST_RELEASED as NEWEST
 from statetool.formats.metadata.writer import write_metadata
-from statetool.saving.versions import NEWEST, READS, RELEASES, UNRELEASED, parse_release
+from statetool.saving.versions import READS, RELEASES, UNRELEASED, parse_release
 from tests.support.zoo import ZOO
 
 OPERATOR = "by-short"
@@ -41,6 +42,7 @@ def read(folder: str | Path) -> SnapshotMetadata:
 
 def test_the_tables_of_releases_agree() -> None:
     assert not RELEASES.keys() & UNRELEASED.keys()
+    assert max(version for version, _ in RELEASES.values()) == NEWEST
     assert list(READS) == sorted(READS, key=lambda release: tuple(map(int, release.split("."))))
     assert {READS[release][0] for release in UNRELEASED} == {NEWEST + 1}
     # What is written for it has a version that released Flink reads.

@@ -21,6 +21,8 @@ from statetool.formats.metadata.handles import (
 MAGIC: Final = 0x4960672D
 MASTER_STATE_MAGIC: Final = 0xC96B1696 - (1 << 32)
 VERSIONS: Final = range(2, 8)
+#: The newest version that a release of Flink writes (statetool.saving.versions has what each release reads).
+NEWEST_RELEASED: Final = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
