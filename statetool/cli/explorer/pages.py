@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any, Final
 
@@ -23,6 +23,7 @@ from statetool.reporting.report.findings import report_findings
 from statetool.reporting.report.page import summary
 from statetool.reporting.verdicts.markup import finding_blocks
 from statetool.tables.keys.text import parse_whole_key
+from statetool.tables.kinds.keyed import UNDECODED
 from statetool.tables.request import ScanRequest
 from statetool.tables.rows import first_rows
 
@@ -185,7 +186,7 @@ def table_page(snapshots: Snapshots, given: Given) -> str:
     more = len(shown) > PAGE_ROWS
     shown = shown[:PAGE_ROWS]
     here = {"s": name, "o": operator.operator_id, "t": request.table, "key": given.get("key") or None}
-    names = [n for n in scan.schema.names if n != "_undecoded" or any(row[n] for row in shown)]
+    names = _without_empty(scan.schema.names, shown)
     keys = _key_links(here, shown) if names[:1] == ["key"] else {}
     pages = element(
         "nav",
@@ -208,6 +209,11 @@ def table_page(snapshots: Snapshots, given: Given) -> str:
         request.table, crumbs, filters, types, pages, element("p", words, class_="soft"),
         rows_table(names, shown, keys) if shown else "",
     )  # fmt: skip
+
+
+def _without_empty(names: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the columns without that of undecoded values if there are none."""
+    return [n for n in names if n != UNDECODED or any(row[n] for row in rows)]
 
 
 def _start(text: str) -> int:
@@ -271,7 +277,7 @@ def sql_page(snapshots: Snapshots, given: Given) -> str:
             parts.append(element("p", str(error), class_="bad", role="alert"))
         else:
             words = several(len(rows), "row") if not more else f"the first {several(len(rows), 'row')}"
-            parts += [element("p", words, class_="soft"), rows_table(schema, rows)]
+            parts += [element("p", words, class_="soft"), rows_table(_without_empty(schema, rows), rows)]
     else:
         tables = list(islice(table_names(savepoint), 200))
         parts.append(element("p", "Tables: ", ", ".join(tables), class_="soft"))

@@ -20,8 +20,8 @@ pytestmark = pytest.mark.full
 
 #: A page around another one, with the sheet in it, because no site may frame the pages of the explorer.
 AROUND: Final = """<!DOCTYPE html><body>{frames}<pre id="seen"></pre><script>
-const seen = {{}}; let left = document.querySelectorAll("iframe").length;
-for (const frame of document.querySelectorAll("iframe")) frame.onload = e => {{
+const seen = {{}};
+window.onload = () => {{ for (const frame of document.querySelectorAll("iframe")) {{  // which have been loaded before the page is
   const d = frame.contentDocument, width = frame.clientWidth;
   for (const block of d.querySelectorAll("details")) block.open = true;
   const wide = [...d.querySelectorAll("body *")].filter(n => !n.closest(".scroll") && !n.closest(".skip")
@@ -35,8 +35,7 @@ for (const frame of document.querySelectorAll("iframe")) frame.onload = e => {{
     main: d.querySelectorAll("main").length, lang: d.documentElement.lang,
     untabbable: [...d.querySelectorAll("a, button, input, summary")].filter(n => n.tabIndex < 0).length,
   }};
-  if (!--left) document.getElementById("seen").textContent = JSON.stringify(seen);
-}};</script>"""
+}} document.getElementById("seen").textContent = JSON.stringify(seen); }};</script>"""
 
 
 def chromium(browser: str, folder: Path, address: str, *, dark: bool) -> str:
