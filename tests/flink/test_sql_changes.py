@@ -17,7 +17,6 @@ pytestmark = pytest.mark.full
 
 
 @pytest.mark.in_turn(0)  # the state is the same in all releases, but for its snapshots
-@pytest.mark.case("{backend}")
 @pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
 def test_coarser_groups_go_on(flink: FlinkMachine, tmp_path: Path, backend: str) -> None:
     pair = next(p for p in PAIRS if p.name == "keys: coarser, all sums")

@@ -148,7 +148,8 @@ def migrate(
 
     POJOs, Kryo classes, rows, tuples and Avro records are migrated field by field, by name, including lists, maps, enums and numbers.
     You must accept by name each step that would lose a value, or may change or reject one. Namespaces do not change, and keys only if you
-    pass ``keys`` or ``key_types``.
+    pass ``keys`` or ``key_types``, or if the compiled plans have a ``GROUP BY`` with fewer columns or in another order. Accumulators of
+    groups that become one are then merged.
     The columns of SQL rows have no names. If both snapshots were opened with the compiled plan of their job (``columns_from_plan=``), they
     are matched by the names of the plans, and a computed column by its expression. You must then give the value of each new column.
 
