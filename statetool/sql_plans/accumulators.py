@@ -49,7 +49,7 @@ def accumulator_names(
     for counted in (False, True):
         names = list(_names(calls, retracts, inputs, counted=counted))
         if _fits(names, calls, row):
-            return _unique(names)
+            return unique_names(names)
     return None
 
 
@@ -94,7 +94,9 @@ def _names(
 
 def _buffer_names(call: Mapping[str, Any], retract: bool, inputs: Sequence[str]) -> Iterator[str]:
     builtin = _builtin(call)
-    name = builtin or str(call.get("systemName") or _last(call.get("catalogName")) or "aggregate")
+    name = builtin or str(
+        call.get("systemName") or _last(call.get("catalogName")) or _last(call.get("class")) or "aggregate"
+    )
     arguments = _arguments(tuple(call["argList"]), inputs) if call["argList"] or builtin != "COUNT" else "*"
     argument_text = ("distinct " if call.get("distinct") else "") + arguments
     condition = f" filter {inputs[call['filterArg']]}" if call.get("filterArg", -1) >= 0 else ""
@@ -136,7 +138,7 @@ def _fits(names: Sequence[str], calls: Sequence[Mapping[str, Any]], row: RowData
     return views == len(_distinct_arguments(calls))
 
 
-def _unique(names: Sequence[str]) -> list[str]:
+def unique_names(names: Sequence[str]) -> list[str]:
     """Number repeated names; Spark does not distinguish names that differ only in case."""
     unique: list[str] = []
     taken: set[str] = set()

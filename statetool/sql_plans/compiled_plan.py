@@ -21,7 +21,7 @@ from statetool.io.files import InputFile
 from statetool.serializers.core.base import Serializer
 from statetool.serializers.naming import rows_of
 from statetool.serializers.sql.rowdata import RowDataSerializer
-from statetool.sql_plans.accumulators import accumulator_names, view_aggregates
+from statetool.sql_plans.accumulators import accumulator_names, unique_names, view_aggregates
 from statetool.sql_plans.expressions import ColumnTexts, condition_text
 from statetool.sql_plans.row_types import row_names, row_roots
 
@@ -100,6 +100,18 @@ WINDOW: Final = "the window"
 ROWS_BEFORE: Final = "the condition of its rows"
 #: Abilities of sources that leave out rows.
 _CHOOSES_ROWS: Final = frozenset({"FilterPushDown", "LimitPushDown", "PartitionPushDown"})
+#: Nodes without state that write another number of rows than they read, with the members that tell which.
+_MULTIPLIES: Final[Mapping[str, tuple[str, ...]]] = {
+    "async-correlate": ("joinType",),
+    "correlate": ("joinType",),
+    "expand": (),
+    "limit": ("rankRange",),
+    "lookup-join": ("joinType",),
+    "python-correlate": ("joinType",),
+    "sort-limit": ("rankRange",),
+    "union": (),
+    "window-table-function": ("windowing",),
+}
 _MULTI_JOIN: Final = "multi-join-input-"
 
 
@@ -296,6 +308,9 @@ class CompiledPlan:
             if (condition := texts.condition(at)) is not None:
                 found.append(condition)
             kind = _TYPE.fullmatch(str(spec.get("type")))
+            if kind is not None and kind[1] in _MULTIPLIES:
+                parts = [f"{n} {_as_text(p)}" for n, p in spec.items() if n in _MULTIPLIES[kind[1]]]
+                found.append(" ".join([f"{kind[1]} of {len(self.inputs.get(at, []))}", *parts]))
             if kind is not None and kind[1] in WITH_STATE and not kind[1].startswith("local-"):
                 own = self._node(at, expressions=True)
                 settings = [f"{name} {value}" for name, value in own.settings()]
@@ -345,7 +360,7 @@ class CompiledPlan:
         if local is not None:
             before = texts.of_local(node)
             local = before if before is not None and len(before) == len(local) else local
-        return _Node(node, spec, types, names, local)
+        return _Node(node, spec, types, names, local, is_compared=True)
 
 
 class _Node:
@@ -358,7 +373,11 @@ class _Node:
         input_types: Sequence[Any],
         inputs: Sequence[list[str]],
         local: Sequence[str] | None,
+        *,
+        is_compared: bool = False,
     ) -> None:
+        #: Whether the names are compared with those of another plan, and need not be names of columns in Spark.
+        self.is_compared = is_compared
         self.node = node
         self.spec = spec
         self.inputs = inputs
@@ -373,7 +392,9 @@ class _Node:
             if _SINK not in self.spec:  # which may be keyed by other columns than the primary key
                 raise self._unfit("key", key, key_names)
             key_names = None
-        if key_names is not None and _distinct_in_spark(key_names):
+        if key_names is not None and self.is_compared:
+            names["key"] = unique_names(key_names)
+        elif key_names is not None and _distinct_in_spark(key_names):
             names["key"] = key_names
         for meta in states:
             if meta.kind != "timers":
@@ -392,6 +413,8 @@ class _Node:
                 raise self._unfit(meta.name, row, self.inputs[int(number)])
             # The plan does not say which of several keys an operator uses: only the number of fields confirms it.
             certain = "key" not in kind or fields is None or len(fields) == len(row.names)
+            if fields is not None and self.is_compared:
+                fields = unique_names(fields)
             if fields is not None and certain and _distinct_in_spark(fields):
                 yield meta.name if len(rows) == 1 else ".".join((meta.name, *path)), fields
 

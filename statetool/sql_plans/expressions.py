@@ -1,6 +1,7 @@
-"""Texts for the columns that a plan computes, whose names (``$f1``, ``EXPR$0``) the planner generates from their position.
+"""Texts for the columns that a plan computes, which tell the values of a column, and not only its name.
 
-Two plans give the same generated name to different expressions. The text of the expression identifies the column instead:
+Two plans give the same name to different expressions: the planner generates some (``$f1``, ``EXPR$0``) from their position, and a query
+can call ``price * 2`` and ``price * 3`` both ``x``. The text of the expression identifies the column instead:
 ``SUM(price * 2)`` is ``sum(price * 2)``, and not ``sum($f1)`` in one plan and ``sum($f2)`` in the other.
 """
 
@@ -9,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from operator import index
 from typing import Any, Final
 
@@ -16,6 +18,8 @@ from statetool.sql_plans.row_types import row_names
 
 #: Names that the planner generates.
 _GENERATED: Final = re.compile(r"\$f\d+|EXPR\$\d+|\$\d+")
+#: A text that identifies no column.
+_UNKNOWN: Final = "$f0"
 _CONSTANT: Final = re.compile(r"\bconstant \d+")
 #: Names of built-in functions: ``$SUM$1``, ``$*$1``.
 _BUILTIN: Final = re.compile(r"\$(.+)\$\d+")
@@ -27,6 +31,14 @@ _PLAIN: Final = frozenset({"BIGINT", "BOOLEAN", "DECIMAL", "DOUBLE", "FLOAT", "I
 _CALL: Final = frozenset({"kind", "syntax", "sqlKind", "type", "operands", "internalName", "systemName", "catalogName"})
 #: Deepest chain of nodes that is followed to the node that computes a column.
 _MAX_NODES: Final = 50
+#: Longest text of an expression, in characters; of longer ones, the hash is shown.
+_MAX_TEXT: Final = 400
+#: Names and calls that need no parentheses beside an operator.
+_WORD: Final = re.compile(r"[\w$.]+|`[^`]*`")
+#: Members of a node that do not tell what it computes: its place, texts for reading, and settings.
+_NOT_COMPUTED: Final = frozenset(
+    {"id", "uid", "description", "configuration", "state", "inputProperties", "outputType"}
+)
 
 
 def is_identified(name: str) -> bool:
@@ -46,30 +58,83 @@ class ColumnTexts:
     def __init__(self, nodes: Mapping[int, Mapping[str, Any]], inputs: Mapping[int, Sequence[int]]) -> None:
         self._nodes = nodes
         self._inputs = inputs
+        self._known: dict[int, list[str]] = {}
 
     def of(self, node: int, depth: int = 0) -> list[str]:
-        """Return the names of a node's output columns. Generated names are replaced by the text of their expression, if it is known.
+        """Return texts for a node's output columns: names of columns of tables, and the expressions of others.
+
+        Columns have the planner's name (:func:`is_identified`) if nothing tells how they are computed.
 
         Raises
         ------
         KeyError, IndexError, TypeError, AttributeError, RecursionError
             The plan lacks a member that such nodes have, or is nested too deeply.
         """
+        if node not in self._known:
+            self._known[node] = [_UNKNOWN]  # for a plan with a cycle
+            self._known[node] = list(map(_shortened, self._of(node, depth)))
+        return self._known[node]
+
+    def _of(self, node: int, depth: int) -> list[str]:
         spec = self._nodes[node]
         names = row_names(spec["outputType"])
         sources = self._inputs.get(node, ())
-        if all(map(is_identified, names)) or len(sources) != 1 or depth > _MAX_NODES:
-            return names
-        before = self.of(sources[0], depth + 1)
+        if not sources:
+            return list(map(_quoted, names))
+        if depth > _MAX_NODES:
+            return [_UNKNOWN] * len(names)
+        before = [self.of(source, depth + 1) for source in sources]
+        if len(sources) > 1:
+            return self._of_several(node, names, before)
+        (columns,) = before
         projection = spec.get("projection")
-        if projection is None:
-            # The node forwards its rows, such as an exchange.
-            same = names == row_names(self._nodes[sources[0]]["outputType"])
-            return before if same else names
-        if len(projection) != len(names):
-            raise TypeError(f"one expression per column, found {len(projection)} for {len(names)}")
-        texts = [_text(expression, before) for expression in projection]
-        return [name if is_identified(name) or text is None else text for name, text in zip(names, texts, strict=True)]
+        if projection is not None:
+            if len(projection) != len(names):
+                raise TypeError(f"one expression per column, found {len(projection)} for {len(names)}")
+            return [_column(name, e, columns) for name, e in zip(names, projection, strict=True)]
+        if "projects" in spec:
+            return _expanded(names, spec["projects"], columns)
+        for grouping in ("grouping", "finalAggGrouping"):
+            if grouping in spec:
+                keys = [columns[i] for i in spec[grouping]]
+                return [*keys, *self._aggregated(node, names[len(keys) :], columns, keys)]
+        given = row_names(self._nodes[sources[0]]["outputType"])
+        if names[: len(given)] == given and len(columns) == len(given):
+            # The node forwards its rows, such as an exchange, or adds columns to them.
+            return [*columns, *_described(names[len(given) :], spec, columns)]
+        return _described(names, spec, columns)
+
+    def _of_several(self, node: int, names: list[str], before: list[list[str]]) -> list[str]:
+        spec = self._nodes[node]
+        sources = self._inputs[node]
+        if "union" in str(spec.get("type")):
+            if {*map(len, before)} != {len(names)}:
+                raise TypeError(f"{len(names)} columns in each input")
+            branches = zip(*before, strict=True)
+            return [texts[0] if len({*texts}) == 1 else " or ".join(texts) for texts in branches]
+        if names == row_names(self._nodes[sources[0]]["outputType"]) and len(names) == len(before[0]):
+            return before[0]  # a semi join
+        if len(names) != sum(map(len, before)):
+            return _described(names, spec, [text for texts in before for text in texts])
+        several = {text for texts in before for text in texts if sum(text in other for other in before) > 1}
+        return [
+            f"{text} of input {number}" if text in several else text
+            for number, texts in enumerate(before)
+            for text in texts
+        ]
+
+    def _aggregated(self, node: int, names: list[str], columns: list[str], keys: list[str]) -> list[str]:
+        """Return texts for the results of a node's aggregates."""
+        spec = self._nodes[node]
+        calls, kind = spec.get("aggCalls") or (), str(spec.get("type"))
+        if "local-" in kind or "incremental-" in kind:
+            return names  # accumulators
+        if "group-aggregate" not in kind or len(calls) != len(names):
+            return _described(names, spec, columns)
+        read = self.of_local(node) if "localAggInputRowType" in spec else columns
+        if read is None:
+            return [_UNKNOWN] * len(names)
+        return [f"{_aggregate(call, read)} by ({', '.join(keys)})" for call in calls]
 
     def condition(self, node: int) -> str | None:
         """Return the condition of a node on the rows of its input as text, ``None`` if it has none; errors as for :meth:`of`."""
@@ -91,6 +156,64 @@ class ColumnTexts:
         return None
 
 
+def _column(name: str, expression: Mapping[str, Any], columns: Sequence[str]) -> str:
+    """Return the text of a column of a projection."""
+    text = _text(expression, columns)
+    if text is None:
+        return _described([name], expression, columns)[0] if is_identified(name) else name
+    return text
+
+
+def _shortened(text: str) -> str:
+    if len(text) <= _MAX_TEXT:
+        return text
+    return f"expression {_digest(text)}" if is_identified(text) else _UNKNOWN
+
+
+def _described(names: Sequence[str], part: Mapping[str, Any], columns: Sequence[str]) -> list[str]:
+    """Return texts for columns that a part of the plan computes from others and whose expression is not known: equal parts have equal texts."""
+    if not names:
+        return []
+    if not all(map(is_identified, columns)):
+        return [f"{_quoted(name)} {_UNKNOWN}" for name in names]
+    digest = _digest({n: p for n, p in part.items() if n not in _NOT_COMPUTED}, columns)
+    return [f"{_quoted(name)} {digest}" for name in names]
+
+
+def _expanded(names: Sequence[str], projects: Sequence[Sequence[Any]], columns: Sequence[str]) -> list[str]:
+    """Return texts for the columns of rows that are multiplied, once for each set of columns of GROUPING SETS."""
+    if any(len(one) != len(names) for one in projects):
+        raise TypeError(f"one expression per column, of which there are {len(names)}")
+    sets = [[_column(name, e, columns) for name, e in zip(names, one, strict=True)] for one in projects]
+    by_column = list(zip(*sets, strict=True))
+    varied = [texts for texts in by_column if len({*texts}) > 1]
+    if not all(is_identified(text) for texts in varied for text in texts):
+        return [texts[0] if len({*texts}) == 1 else _UNKNOWN for texts in by_column]
+    digest = _digest(varied)
+    return [
+        texts[0] if len({*texts}) == 1 else f"{name.lstrip('$')} of the grouping sets {digest}"
+        for name, texts in zip(names, by_column, strict=True)
+    ]
+
+
+def _aggregate(call: Mapping[str, Any], columns: Sequence[str]) -> str:
+    name = next((str(call[n]) for n in ("internalName", "systemName", "catalogName") if call.get(n)), "")
+    builtin = _BUILTIN.fullmatch(name)
+    shown = builtin[1].strip("$").lower() if builtin is not None else name or f"aggregate {_digest(call)}"
+    arguments = ", ".join(columns[i] for i in call["argList"]) or "*"
+    condition = f" filter {columns[call['filterArg']]}" if call.get("filterArg", -1) >= 0 else ""
+    return f"{shown}({'distinct ' if call.get('distinct') else ''}{arguments}){condition}"
+
+
+def _quoted(name: str) -> str:
+    """Return the name of a column so that it is no expression of others."""
+    return name if _WORD.fullmatch(name) is not None else f"`{name}`"
+
+
+def _digest(*parts: Any) -> str:
+    return sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
+
+
 def condition_text(condition: Mapping[str, Any], columns: Sequence[str]) -> str:
     """Return a condition on columns as text, as JSON if it has a part of an unknown kind."""
     return _text(condition, columns) or json.dumps(condition, sort_keys=True)
@@ -100,7 +223,8 @@ def _text(expression: Mapping[str, Any], columns: Sequence[str], *, inner: bool 
     """Return the text of an expression, ``None`` if it has a part of an unknown kind. ``inner``: it is an operand of an operator."""
     match expression["kind"]:
         case "INPUT_REF":
-            return columns[index(expression["inputIndex"])]
+            column = columns[index(expression["inputIndex"])]
+            return f"({column})" if inner and _WORD.fullmatch(column) is None else column
         case "LITERAL":
             return _literal(expression)
         case "FIELD_ACCESS":
@@ -125,8 +249,9 @@ def _call(call: Mapping[str, Any], columns: Sequence[str], *, inner: bool) -> st
     name = next((str(call[n]) for n in ("internalName", "systemName", "catalogName") if call.get(n)), "")
     builtin = _BUILTIN.fullmatch(name)
     shown = builtin[1] if builtin is not None else name
-    is_operator = _OPERATOR.fullmatch(shown) is not None and len(call["operands"]) == 2
-    texts = [_text(operand, columns, inner=is_operator) for operand in call["operands"]]
+    operands = call.get("operands", ())  # PROCTIME() has none
+    is_operator = _OPERATOR.fullmatch(shown) is not None and len(operands) == 2
+    texts = [_text(operand, columns, inner=is_operator) for operand in operands]
     known = [text for text in texts if text is not None]
     if not name or len(known) < len(texts):
         return None

@@ -66,6 +66,69 @@ def test_an_expression_with_an_unknown_part_keeps_the_planners_name(unknown: Map
     assert _texts([unknown, call("$ABS$1", unknown)]) == ["$f0", "$f1"]
 
 
+def test_names_that_the_query_gives_identify_no_values() -> None:
+    """Two queries can call different values by one name, and one query can name a column like an expression."""
+    row = {"outputType": "ROW<`x` BIGINT, `y` BIGINT>"}
+    table = {"outputType": "ROW<`a` BIGINT, `a - b` BIGINT, `b` BIGINT, `c` BIGINT>"}
+    minus = call("$-$1", ref(0), ref(2))
+
+    def of(first: Mapping[str, Any], then: Sequence[Mapping[str, Any]] = (ref(0), ref(1))) -> list[str]:
+        nodes = {1: table, 2: {**row, "projection": [first, ref(3)]}, 3: {**row, "projection": list(then)}}
+        return ColumnTexts(nodes, {2: [1], 3: [2]}).of(3)
+
+    assert of(minus) == ["a - b", "c"]
+    assert of(ref(1)) == ["`a - b`", "c"]
+    # c - (a - b) is not (c - a) - b.
+    assert of(minus, [call("$-$1", ref(1), ref(0)), ref(1)]) == ["c - (a - b)", "c"]
+    unknown = [of({**call("$F$1", ref(0)), "class": name})[0] for name in ("a.F", "a.F", "b.F")]
+    assert all(map(is_identified, unknown))
+    assert unknown[0] == unknown[1] != unknown[2]
+    assert of(call("$PI$1"))[0] == of({n: p for n, p in call("$PI$1").items() if n != "operands"})[0] == "PI()"
+
+
+def test_columns_of_nodes_without_projections() -> None:
+    table = {"outputType": "ROW<`a` BIGINT, `b` BIGINT>"}
+    two = {"outputType": "ROW<`a` BIGINT, `b` BIGINT, `a0` BIGINT, `b0` BIGINT>"}
+    swapped = {**table, "projection": [ref(1), ref(0)]}
+    nodes = {
+        1: table,
+        2: swapped,
+        3: {**table, "type": "stream-exec-union_1"},
+        4: {**two, "type": "stream-exec-join_1"},
+    }
+    inputs = {2: [1], 3: [1, 2], 4: [1, 2]}
+    texts = ColumnTexts(nodes, inputs)
+    assert texts.of(3) == ["a or b", "b or a"]
+    assert texts.of(4) == ["a of input 0", "b of input 0", "b of input 1", "a of input 1"]
+    total = {"outputType": "ROW<`a` BIGINT, `b` BIGINT>", "type": "stream-exec-group-aggregate_1", "grouping": [0]}
+    results = [
+        ColumnTexts({1: table, 2: {**total, "aggCalls": [aggregate(name, 1)]}}, {2: [1]}).of(2)
+        for name in ("MIN", "MAX")
+    ]
+    assert results == [["a", "min(b) by (a)"], ["a", "max(b) by (a)"]]
+    over = {"outputType": "ROW<`a` BIGINT, `b` BIGINT, `w0$o0` BIGINT>"}
+    results = [ColumnTexts({1: table, 2: {**over, "overSpec": name}}, {2: [1]}).of(2) for name in "xxy"]
+    assert results[0] == results[1] != results[2]
+    assert results[0][:2] == ["a", "b"]
+
+
+def test_keys_whose_names_differ_only_in_case_are_compared() -> None:
+    """Spark cannot tell such columns apart, and plans can."""
+
+    def key_of(*order: int) -> PlanAggregates:
+        plan = json.loads(aggregation_plan([aggregate("COUNT")]))
+        plan["nodes"][0]["outputType"] = plan["nodes"][0]["outputType"].replace("`city`", "`SHOP`")
+        plan["nodes"][1] |= {"projection": [ref(0), ref(1)], "outputType": "ROW<`shop` BIGINT, `SHOP` BIGINT>"}
+        plan["nodes"][2] |= {"outputType": "ROW<`shop` BIGINT, `SHOP` BIGINT>"}
+        plan["nodes"][3] |= {"grouping": list(order)}
+        compiled = CompiledPlan(json.dumps(plan))
+        columns = {path: tuple(names) for path, names in compiled.columns(4, [], expressions=True).items()}
+        return PlanAggregates(columns=columns, views={}, query=compiled.query(4))
+
+    assert changed_key(key_of(0, 1), key_of(0, 1)) == ""
+    assert "are (SHOP, shop 2)" in changed_key(key_of(0, 1), key_of(1, 0))
+
+
 def test_nodes_in_a_cycle_end() -> None:
     row = {"outputType": "ROW<`$f0` BIGINT>"}
     texts = ColumnTexts({1: row, 2: row}, {1: [2], 2: [1]})
@@ -123,6 +186,7 @@ def test_views_and_keys_of_other_columns() -> None:
         {"projection": 3},
         {"projection": [None] * 3},
         {"projection": [{"kind": "LITERAL"}] * 3},
+        {"projects": [[ref(0)]], "projection": None},
     ],
 )
 def test_a_damaged_plan_is_our_error(calc: Mapping[str, Any]) -> None:
