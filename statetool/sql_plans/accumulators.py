@@ -25,6 +25,8 @@ _BUFFERS: Final[Mapping[tuple[str, bool], tuple[str, ...]]] = {
 }
 #: Expression-based functions whose buffers depend on information that the plan lacks; accumulators with one of them get no names.
 _UNKNOWN_BUFFERS: Final = frozenset({"DENSE_RANK", "NTILE", "PERCENT_RANK", "RANK"})
+#: Names of built-in buffers, which a user's function may have too.
+_BUILTIN_BUFFERS: Final = frozenset({"avg_count", "avg_sum", "count", "max", "min", "sum", "sum_count"})
 _VIEW: Final = "org.apache.flink.table.api.dataview.MapView"
 
 
@@ -108,6 +110,8 @@ def _buffer_names(call: Mapping[str, Any], retract: bool, inputs: Sequence[str])
     else:
         # SUM0 is the planner's SUM that returns 0 for an empty input.
         shown = "sum" if builtin == "SUM0" else builtin.lower() or name
+        if not builtin and name.lower() in _BUILTIN_BUFFERS:
+            shown = f"`{name}`"
         yield f"{shown}({argument_text}){condition}"
 
 

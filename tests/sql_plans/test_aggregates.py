@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from statetool.errors import FormatError
+from statetool.serializers.sql.logical_types import SqlType
+from statetool.sql_plans.accumulators import view_aggregates
 from statetool.sql_plans.aggregates import (
     PlanAggregates,
     changed_key,
@@ -20,6 +22,7 @@ from statetool.sql_plans.aggregates import (
 )
 from statetool.sql_plans.compiled_plan import CompiledPlan
 from statetool.sql_plans.expressions import ColumnTexts, is_identified
+from statetool.sql_plans.groups import column_rule
 from tests.support.corpora.sql_plans import aggregate, aggregation_plan, call, literal, ref
 
 
@@ -68,8 +71,8 @@ def test_an_expression_with_an_unknown_part_keeps_the_planners_name(unknown: Map
 
 def test_names_that_the_query_gives_identify_no_values() -> None:
     """Two queries can call different values by one name, and one query can name a column like an expression."""
-    row = {"outputType": "ROW<`x` BIGINT, `y` BIGINT>"}
-    table = {"outputType": "ROW<`a` BIGINT, `a - b` BIGINT, `b` BIGINT, `c` BIGINT>"}
+    row: dict[str, Any] = {"outputType": "ROW<`x` BIGINT, `y` BIGINT>"}
+    table: dict[str, Any] = {"outputType": "ROW<`a` BIGINT, `a - b` BIGINT, `b` BIGINT, `c` BIGINT>"}
     minus = call("$-$1", ref(0), ref(2))
 
     def of(first: Mapping[str, Any], then: Sequence[Mapping[str, Any]] = (ref(0), ref(1))) -> list[str]:
@@ -87,7 +90,7 @@ def test_names_that_the_query_gives_identify_no_values() -> None:
 
 
 def test_columns_of_nodes_without_projections() -> None:
-    table = {"outputType": "ROW<`a` BIGINT, `b` BIGINT>"}
+    table: dict[str, Any] = {"outputType": "ROW<`a` BIGINT, `b` BIGINT>"}
     two = {"outputType": "ROW<`a` BIGINT, `b` BIGINT, `a0` BIGINT, `b0` BIGINT>"}
     swapped = {**table, "projection": [ref(1), ref(0)]}
     nodes = {
@@ -110,6 +113,18 @@ def test_columns_of_nodes_without_projections() -> None:
     results = [ColumnTexts({1: table, 2: {**over, "overSpec": name}}, {2: [1]}).of(2) for name in "xxy"]
     assert results[0] == results[1] != results[2]
     assert results[0][:2] == ["a", "b"]
+
+
+def test_functions_of_users_are_no_built_in_ones() -> None:
+    calls = [
+        {"systemName": "max", "argList": [0], "filterArg": -1},
+        {"catalogName": "`c`.`d`.`Count`", "argList": [0], "filterArg": -1},
+        {"class": "org.example.Mine", "argList": [0], "filterArg": -1},
+        aggregate("MAX", 0),
+    ]
+    views = view_aggregates(calls, [False] * 4, ["x"])
+    assert list(views.values()) == ["`max`(x)", "`Count`(x)", "Mine(x)", "max(x)"]
+    assert column_rule(views["agg0$"], SqlType(root="BIGINT")) is None
 
 
 def test_keys_whose_names_differ_only_in_case_are_compared() -> None:
