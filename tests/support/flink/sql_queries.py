@@ -355,4 +355,76 @@ _CHANGES: Final = (
     ),
 )
 
-PAIRS: Final[tuple[Pair, ...]] = (*_AGGREGATES, *_KEYS, *_OPTIONS, *_JOINS, *_TOPS, *_CHANGES)
+
+def _named(name: str, old: str, new: str, query: str, **more: Any) -> Pair:
+    """Return a pair of inner queries that give the same names to other values, or other names to the same ones."""
+    return Pair(name=f"named: {name}", old=query.format(old), new=query.format(new), **more)
+
+
+_TOTAL: Final = "SELECT shop, SUM(x) AS t, COUNT(*) AS n FROM (SELECT {} FROM orders) GROUP BY shop"
+_BOTH: Final = "SELECT shop, SUM(a) AS s, MAX(b) AS m FROM (SELECT shop, {} FROM orders) GROUP BY shop"
+_KEYED: Final = "SELECT k, COUNT(*) AS n FROM (SELECT {} AS k FROM orders) GROUP BY k"
+_UNION: Final = "SELECT shop, SUM(x) AS t FROM (SELECT shop, qty AS x FROM orders UNION ALL SELECT name, {} AS x FROM shops) GROUP BY shop"
+_INNER: Final = (
+    "SELECT n, SUM(t) AS s FROM (SELECT shop, COUNT(*) AS n, SUM(price) AS p, COUNT(price) AS c, {} FROM orders GROUP BY shop)"
+    " GROUP BY n"
+)
+_OVER: Final = (
+    "SELECT shop, MAX(x) AS m FROM (SELECT shop, {} AS x FROM (SELECT shop, qty, price, PROCTIME() AS pt FROM orders)"
+    " WINDOW w AS (PARTITION BY shop ORDER BY pt)) GROUP BY shop"
+)
+_TOP_X: Final = (
+    "SELECT shop, x FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY shop ORDER BY x DESC) AS r FROM (SELECT shop, {} AS x FROM orders))"
+    " WHERE r <= 2"
+)
+_SELF: Final = "SELECT a.shop, SUM({}) AS s, MAX({}) AS m FROM orders AS a JOIN orders AS b ON a.shop = b.shop AND a.city <> b.city GROUP BY a.shop"
+_NAMED: Final = (
+    _named("another expression", "shop, price * 2 AS x", "shop, price * 3 AS x", _TOTAL),
+    Pair(
+        name="named: another name",
+        old=_TOTAL.format("shop, price AS x"),
+        new=_TOTAL.format("shop, price AS y").replace("SUM(x)", "SUM(y)"),
+    ),
+    _named("swapped", "qty AS a, CHAR_LENGTH(city) AS b", "CHAR_LENGTH(city) AS a, qty AS b", _BOTH),
+    _named("another key", "UPPER(shop)", "LOWER(shop)", _KEYED),
+    _named(
+        "another key, mini-batch", "UPPER(shop)", "LOWER(shop)", _KEYED, old_config=_MINI_BATCH, new_config=_MINI_BATCH
+    ),
+    _named("another branch of a union", "size", "size * 10", _UNION),
+    _named("an inner aggregate", "AVG(price) AS t", "MAX(price) AS t", _INNER),
+    _named("a result of OVER", "SUM(qty) OVER w", "SUM(price) OVER w", _OVER),
+    _named("the order of Top-N", "qty", "0 - qty", _TOP_X),
+    Pair(name="named: sides of a self join", old=_SELF.format("a.qty", "b.qty"), new=_SELF.format("b.qty", "a.qty")),
+)
+
+_SETS: Final = "SELECT shop, city, COUNT(*) AS n FROM orders GROUP BY {}"
+_GROUPING_SETS: Final = (
+    Pair(name="sets: more", old=_SETS.format("ROLLUP(shop, city)"), new=_SETS.format("CUBE(shop, city)")),
+    Pair(
+        name="sets: fewer columns",
+        old=_SETS.format("ROLLUP(shop, city)"),
+        new=_SETS.format("ROLLUP(shop)").replace("shop, city,", "shop,", 1),
+    ),
+    Pair(
+        name="sets: aggregates reordered",
+        old=_SETS.format("ROLLUP(shop, city)").replace("COUNT(*) AS n", "COUNT(*) AS n, SUM(price) AS t"),
+        new=_SETS.format("ROLLUP(shop, city)").replace("COUNT(*) AS n", "SUM(price) AS t, COUNT(*) AS n"),
+    ),
+    Pair(
+        name="sets: removed",
+        old=_SETS.format("ROLLUP(shop, city)"),
+        new=_SETS.format("shop, city"),
+        match={"5_group-aggregate": "4_group-aggregate"},
+    ),
+)
+
+PAIRS: Final[tuple[Pair, ...]] = (
+    *_AGGREGATES,
+    *_KEYS,
+    *_OPTIONS,
+    *_JOINS,
+    *_TOPS,
+    *_CHANGES,
+    *_NAMED,
+    *_GROUPING_SETS,
+)
