@@ -36,9 +36,11 @@ _MAX_TEXT: Final = 400
 #: Names and calls that need no parentheses beside an operator.
 _WORD: Final = re.compile(r"[\w$.]+|`[^`]*`")
 #: Members of a node that do not tell what it computes: its place, texts for reading, and settings.
-_NOT_COMPUTED: Final = frozenset(
-    {"id", "uid", "description", "configuration", "state", "inputProperties", "outputType"}
-)
+_NOT_COMPUTED: Final = frozenset({
+    "id", "type", "uid", "description", "configuration", "state", "inputProperties", "outputType", "inputUpsertKey", "inputChangelogMode",
+})  # fmt: skip
+#: The version of a node's type, which releases raise.
+_VERSION: Final = re.compile(r"_\d+$")
 
 
 def is_identified(name: str) -> bool:
@@ -176,7 +178,8 @@ def _described(names: Sequence[str], part: Mapping[str, Any], columns: Sequence[
         return []
     if not all(map(is_identified, columns)):
         return [f"{_quoted(name)} {_UNKNOWN}" for name in names]
-    digest = _digest({n: p for n, p in part.items() if n not in _NOT_COMPUTED}, columns)
+    kind = _VERSION.sub("", str(part.get("type")))
+    digest = _digest(kind, {n: p for n, p in part.items() if n not in _NOT_COMPUTED}, columns)
     return [f"{_quoted(name)} {digest}" for name in names]
 
 
