@@ -1,7 +1,7 @@
 """Sessions of the check: ``nox -s unit`` runs one, CI each on a machine of its own.
 
-``.ci/run`` runs those without an environment of their own one after another, and half of the combinations of parameters in ``full`` and
-``flink``. Sessions without an environment of their own use the one at hand: ``pip install -e '.[test,docs]'``.
+``.ci/run`` runs those without an environment of their own one after another, and a part of ``full`` and ``flink`` (``pytest --half``).
+Sessions without an environment of their own use the one at hand: ``pip install -e '.[test,docs]'``.
 """
 
 from __future__ import annotations

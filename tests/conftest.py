@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, settings
 from tests.support.compile import compile_java, files_of, make_jar
 from tests.support.corpora.archives import HERE, unpack
 from tests.support.drawn import draw_no_constants
+from tests.support.quick import LONG
 from tests.support.spark.jvm import SHORT_LIVED, with_archive
 from tests.support.spark.lakes import submit_options
 
@@ -80,7 +81,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--half",
         action="store_true",
-        help="run half of the combinations of parameters of each test, but all of tests marked with whole",
+        help="leave out the longest tests, and half of the combinations of parameters of each other test that is not marked with whole",
     )
     parser.addoption("--shared", metavar="DIR", help="folder with Flink's migration cases (*.tar.xz)")
     parser.addoption(
@@ -148,12 +149,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _other_half(items: list[pytest.Function]) -> list[pytest.Function]:
-    """Return the combinations of parameters that are left out by ``--half``. Their hashes choose: an even choice of each parameter."""
+    """Return what ``--half`` leaves out: the longest tests, and combinations of parameters. Their hashes choose, each parameter evenly."""
+    long = [item for item in items if item.nodeid.startswith(LONG)]
     tests: dict[tuple[str, str], list[pytest.Function]] = {}
     for item in items:
-        if not item.get_closest_marker("whole"):
+        if not (item.get_closest_marker("whole") or item.nodeid.startswith(LONG)):
             tests.setdefault((str(item.path), item.originalname), []).append(item)
-    return [
+    return long + [
         item
         for same in tests.values()
         for item in sorted(same, key=lambda item: zlib.crc32(item.nodeid.encode()))[(len(same) + 1) // 2 :]
@@ -201,7 +203,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     """Print how to run the tests left out."""
     said = {
         "--full": "of the full run were left out: pytest --full",
-        "--half": "with other combinations of parameters were left out: without --half",
+        "--half": "that take long or have other combinations of parameters were left out: without --half",
         "--shared": "read Flink's migration cases and were left out: pytest --shared=DIR",
         "--browser": "look at pages in a browser and were left out: pytest --browser=CHROMIUM",
         "--buildah": "build an image of Spark and were left out: pytest --buildah=BUILDAH",

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 import noxfile
 from tests.support.drawn import draw_no_constants
 from tests.support.patience import eventually
+from tests.support.quick import LONG
 from tools import flink_jars
 
 TESTS: Final = Path(__file__).parent
@@ -81,6 +82,13 @@ def test_workflow_and_check_run_every_session() -> None:
     own_environment = {"uncompiled", "lowest", "lakes"}
     assert set(str(names).split()) == defined - {"fast"} - own_environment
     assert sessions_of_the_workflow() == defined - {"fast"}
+
+
+def test_the_longest_tests_exist() -> None:
+    for name in LONG:
+        file, *names = name.split("::")
+        text = (ROOT / file).read_text()
+        assert all(re.search(rf"^ *(def|class) {found}\b", text, re.MULTILINE) for found in names), name
 
 
 class Dry:

@@ -91,7 +91,10 @@ def ship(folder: str) -> str | None:
     if source is None:
         return None
     target = Path(folder) / kept.stamp()
-    shutil.copytree(source, target, copy_function=shutil.copyfile, dirs_exist_ok=True)
+    # Not as a tree: the folder of the cache is private, and other users read what is shipped.
+    target.mkdir(parents=True, exist_ok=True)
+    for file in source.iterdir():
+        shutil.copyfile(file, target / file.name)
     return str(target)
 
 
