@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import gc
 import importlib
+import os
 import sys
 from typing import Final
 
@@ -19,6 +20,14 @@ from statetool.spark.private import run_daemon, without_zip
 _WORKER: Final = "pyspark.worker"
 #: Imports of tasks that read and write state, with all that these import.
 _OF_TASKS: Final = ("pyspark.sql.pandas.serializers", "statetool.tables.read", "statetool.spark.write.runner")
+
+
+def leave_removed_folder() -> None:
+    """Go to the root if the folder in which Spark was started was removed since: some modules that numba imports need one."""
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        os.chdir(os.sep)
 
 
 def import_for_tasks() -> None:
@@ -34,6 +43,7 @@ def import_for_tasks() -> None:
 
 if __name__ == "__main__":
     sys.path[:] = without_zip(sys.path)
+    leave_removed_folder()
     if _WORKER in sys.argv:
         import_for_tasks()
     run_daemon()
