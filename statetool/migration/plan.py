@@ -553,12 +553,12 @@ def _refusal(
         yield f"{old.label}: {key}. Change them with --key (keys=), or keep the columns of GROUP BY or of the join"
     for name in added_distinct(old.plan_aggregates, new.plan_aggregates):
         yield f"{old.label}: {name} is new, and the distinct values that the state has seen are not added to it"
+    for name, moved in moved_views(old.plan_aggregates, new.plan_aggregates, tuple(old.keyed_states)).items():
+        if moved is not None and moved not in new.keyed_states:
+            yield f"{old.label}.{name}: the new job has no state {moved!r}"
     for _, before, after in states:
         if view := changed_view(old.plan_aggregates, new.plan_aggregates, before.name):
             yield f"{old.label}.{before.name}: {view}. Keep such aggregates at their positions in the query, and add others after them"
-        moved = moved_views(old.plan_aggregates, new.plan_aggregates, (before.name,)).get(before.name)
-        if moved is not None and moved not in new.keyed_states:
-            yield f"{old.label}.{before.name}: the new job has no state {moved!r}"
         if unnamed := unnamed_rows(old.plan_aggregates, new.plan_aggregates, before.name):
             yield f"{old.label}.{before.name}: {unnamed}. Pass the plan of each snapshot's job, or no plan to keep the positions"
         unplanned = unplanned_view(old.plan_aggregates, new.plan_aggregates, before.name)

@@ -89,8 +89,8 @@ def change_key_columns(old: OperatorInventory, new: OperatorInventory) -> KeyCol
     if isinstance(columns, str):
         return KeyColumnsChange(refusal=columns)
     before, after = old.keyed.key, new.keyed.key
-    assert isinstance(before, RowDataSerializer)
-    assert isinstance(after, RowDataSerializer)
+    if not isinstance(before, RowDataSerializer) or not isinstance(after, RowDataSerializer):
+        return KeyColumnsChange(refusal="the keys are not those of SQL")
     kinds = [[replace(t, nullable=True) for t in key.sql] for key in (before, after)]
     if [kinds[0][i] for i in columns] != kinds[1]:
         return KeyColumnsChange(refusal="the columns of the key have other types")

@@ -32,7 +32,7 @@ _UID: Final = re.compile(r"\d+_(.+)")
 #: Names that Flink gives to operators whose program gives none, without the numbers of plan nodes. They tell of the function, not of the operator.
 _GIVEN_BY_FLINK: Final = re.compile(
     r"(Keyed ?|Co-|Legacy )*(Map|Flat Map|Filter|Process|Reduce|Interval Join|Aggregation|Batch|Async)( Broadcast)?|Co-Process.*|async wait operator"
-    r"|(Sliding|Tumbling|Global|Dynamic|Event|Processing)?.*Window.*\(.*|Source: .*|Sink: .*|Timestamps/Watermarks",
+    r"|.*Window.*\(.*|Source: .*|Sink: .*|Timestamps/Watermarks",
     re.IGNORECASE,
 )
 #: The kind of nodes that read tables; their operator is called ``source``.

@@ -12,6 +12,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from hashlib import sha256
 from typing import Any, Final
 
 from statetool.errors import FormatError, OptionError
@@ -96,8 +97,8 @@ _ROWS_OF_SINKS: Final[Mapping[str, tuple[str, ...]]] = {
 _SINK: Final = "dynamicTableSink"
 #: The name of window specifications in :meth:`CompiledPlan.settings`.
 WINDOW: Final = "the window"
-#: The name of the conditions of all nodes before a node in :meth:`CompiledPlan.settings`.
-ROWS_BEFORE: Final = "the condition of its rows"
+#: The name of the tables and conditions of all nodes before a node in :meth:`CompiledPlan.settings`.
+ROWS_BEFORE: Final = "the source of its rows"
 #: Abilities of sources that leave out rows.
 _CHOOSES_ROWS: Final = frozenset({"FilterPushDown", "LimitPushDown", "PartitionPushDown"})
 #: Nodes without state that write another number of rows than they read, with the members that tell which.
@@ -112,6 +113,10 @@ _MULTIPLIES: Final[Mapping[str, tuple[str, ...]]] = {
     "union": (),
     "window-table-function": ("windowing",),
 }
+#: Names that Flink gives to tables without one. They differ in each run.
+_UNNAMED_TABLE: Final = re.compile(r"\*anonymous|Unregistered_", re.IGNORECASE)
+#: Longest text of the rows of an input, in characters; of longer ones, the hash is shown.
+_MAX_ROWS_TEXT: Final = 2000
 _MULTI_JOIN: Final = "multi-join-input-"
 
 
@@ -287,36 +292,46 @@ class CompiledPlan:
             return {**dict(self._node(node, expressions=True).settings()), ROWS_BEFORE: self._rows_before(node)}
 
     def _rows_before(self, node: int) -> str:
-        """Return what decides which rows reach a node: the conditions, keys, kinds of joins and settings of all nodes before it."""
-        texts, found, waiting, seen = (
-            ColumnTexts(self.nodes, self.inputs),
-            list[str](),
-            [*self.inputs.get(node, [])],
-            set[int](),
-        )
-        while waiting:
-            at = waiting.pop()
-            if at in seen:
-                continue
-            seen.add(at)
-            waiting += self.inputs.get(at, [])
-            spec = self.nodes[at]
-            pushed = [
-                a for a in spec.get("scanTableSource", {}).get("abilities") or () if a.get("type") in _CHOOSES_ROWS
-            ]
-            found += map(_as_text, pushed)
-            if (condition := texts.condition(at)) is not None:
-                found.append(condition)
-            kind = _TYPE.fullmatch(str(spec.get("type")))
-            if kind is not None and kind[1] in _MULTIPLIES:
-                parts = [f"{n} {_as_text(p)}" for n, p in spec.items() if n in _MULTIPLIES[kind[1]]]
-                found.append(" ".join([f"{kind[1]} of {len(self.inputs.get(at, []))}", *parts]))
-            if kind is not None and kind[1] in WITH_STATE and not kind[1].startswith("local-"):
-                own = self._node(at, expressions=True)
-                settings = [f"{name} {value}" for name, value in own.settings()]
-                settings += [f"on {own.join_condition()}"] if "joinSpec" in spec else []
-                found.append(" ".join([f"{kind[1]} by ({', '.join(own.key_names() or ())})", *settings]))
-        return " and ".join(sorted(found)) or "none"
+        """Return what decides which rows reach a node: tables, conditions, keys, kinds of joins and settings of all nodes before it."""
+        return self._rows_of_inputs(node, ColumnTexts(self.nodes, self.inputs), {}) or "none"
+
+    def _rows_of_inputs(self, node: int, texts: ColumnTexts, known: dict[int, list[str]]) -> str:
+        """Return the parts of all inputs of a node. Those of a join stay apart, in their order; those of a union have none."""
+        inputs = [" and ".join(self._rows_parts(at, texts, known)) or "none" for at in self.inputs.get(node, ())]
+        if len(inputs) < 2:
+            return "".join(inputs)
+        is_union = self.kind(node) == "union"
+        return ", ".join(f"({part})" for part in (sorted(inputs) if is_union else inputs))
+
+    def _rows_parts(self, at: int, texts: ColumnTexts, known: dict[int, list[str]]) -> list[str]:
+        """Return what decides which rows leave a node, in no order but that of the text: planners move conditions."""
+        if at in known:
+            return known[at]
+        known[at] = []  # for a plan with a cycle
+        before = self.inputs.get(at, ())
+        found = list(self._rows_parts(before[0], texts, known)) if len(before) == 1 else []
+        if len(before) > 1:
+            found.append(self._rows_of_inputs(at, texts, known))
+        known[at] = sorted(map(_short_text, [*found, *self._own_rows(at, texts)]))
+        return known[at]
+
+    def _own_rows(self, at: int, texts: ColumnTexts) -> Iterator[str]:
+        spec, kind = self.nodes[at], self.kind(at)
+        source = spec.get("scanTableSource") or {}
+        table = str((source.get("table") or {}).get("identifier", ""))
+        if table and not _UNNAMED_TABLE.search(table):
+            yield f"the table {table}"
+        yield from (_as_text(a) for a in source.get("abilities") or () if a.get("type") in _CHOOSES_ROWS)
+        if (condition := texts.condition(at)) is not None:
+            yield condition
+        if kind in _MULTIPLIES:
+            parts = [f"{n} {_as_text(p)}" for n, p in spec.items() if n in _MULTIPLIES[kind]]
+            yield " ".join([f"{kind} of {len(self.inputs.get(at, []))}", *parts])
+        if kind in WITH_STATE and not kind.startswith("local-"):
+            own = self._node(at, expressions=True)
+            settings = [f"{name} {value}" for name, value in own.settings()]
+            settings += [f"on {own.join_condition()}"] if "joinSpec" in spec else []
+            yield " ".join([f"{kind} by ({', '.join(own.key_names() or ())})", *settings])
 
     @contextmanager
     def locating(self, node: int) -> Iterator[None]:
@@ -563,6 +578,10 @@ def _fits(row: RowDataSerializer, roots: Sequence[str | None]) -> bool:
 def _distinct_in_spark(names: Sequence[str]) -> bool:
     """Return True if Spark can distinguish the names: SQL allows names that differ only in case."""
     return len({n.lower() for n in names}) == len(names)
+
+
+def _short_text(text: str) -> str:
+    return text if len(text) <= _MAX_ROWS_TEXT else f"rows {sha256(text.encode()).hexdigest()[:16]}"
 
 
 def _as_text(spec: Any) -> str:
