@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import os
-import platform
-import re
 import subprocess
 import sys
 from pathlib import Path
-
-import pytest
 
 from statetool.demo import SAVEPOINT
 
@@ -64,37 +60,6 @@ try: statetool.load(sys.argv[2] + "-missing")
 except statetool.StatetoolError: pass
 compare("error")
 """
-#: How many arenas of malloc six threads use after a read. With statetool's settings there are two.
-READ = "import statetool; [statetool.load(sys.argv[2])[o].to_arrow() for o in ('reminders',)]"
-ARENAS = """
-import ctypes, sys, threading
-{work}
-libc = ctypes.CDLL(None)
-libc.malloc.restype, libc.malloc.argtypes, libc.free.argtypes = ctypes.c_void_p, [ctypes.c_size_t], [ctypes.c_void_p]
-together = threading.Barrier(6)
-
-def allocate():
-    together.wait()
-    block = libc.malloc(1 << 20)
-    together.wait()
-    libc.free(block)
-
-threads = [threading.Thread(target=allocate) for _ in range(6)]
-for t in threads: t.start()
-for t in threads: t.join()
-libc.fopen.restype, libc.fopen.argtypes = ctypes.c_void_p, [ctypes.c_char_p, ctypes.c_char_p]
-libc.malloc_info.argtypes, libc.fclose.argtypes = [ctypes.c_int, ctypes.c_void_p], [ctypes.c_void_p]
-file = libc.fopen(sys.argv[1].encode(), b"w")
-libc.malloc_info(0, file)
-libc.fclose(file)
-"""
-COMMAND = """
-from statetool.cli.main import main
-arguments, sys.argv = sys.argv, ["statetool", "count", sys.argv[2], "reminders"]
-try: main()
-except SystemExit: pass
-sys.argv = arguments
-"""
 
 
 def run(code: str, *words: str) -> str:
@@ -109,15 +74,3 @@ def run(code: str, *words: str) -> str:
 
 def test_importing_reading_and_writing_leave_the_process_as_it_was(tmp_path: Path) -> None:
     assert run(STATE + WORKS, SAVEPOINT, str(tmp_path / "rescaled")) == ""
-
-
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other C libraries are not changed")
-@pytest.mark.parametrize(
-    ("work", "changed"),
-    [(READ, False), (COMMAND, True), (f"import statetool; statetool.keep_freed_memory()\n{READ}", True)],
-    ids=["library", "command", "on request"],
-)
-def test_only_the_command_line_changes_malloc_unasked(tmp_path: Path, work: str, changed: bool) -> None:
-    run(ARENAS.format(work=work), str(tmp_path / "info"), SAVEPOINT)
-    arenas = len(re.findall("<heap nr=", (tmp_path / "info").read_text()))
-    assert (arenas <= 2) == changed, f"{arenas} arenas"
