@@ -80,6 +80,7 @@ _NAMES: Final = {
         "rename_states",
         "rescale",
     ),
+    "statetool.api.write.table": ("write",),
     "statetool.api.write.upgrade": ("upgrade",),
     "statetool.api.write.values": (
         "purge",

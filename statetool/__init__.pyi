@@ -23,6 +23,7 @@ from statetool.api.write.erase import erase, keep, sample
 from statetool.api.write.merge import graft, merge, move_state, split
 from statetool.api.write.migrate import catch_up, migrate, plan_migration, read_plan, write_plan
 from statetool.api.write.rewrite import change_uids, convert, copy, drop, rename_states, rescale
+from statetool.api.write.table import write
 from statetool.api.write.upgrade import upgrade
 from statetool.api.write.values import purge, set_elements, set_values
 from statetool.api.write.writer import SavepointWriter
@@ -114,6 +115,7 @@ __all__ = [
     "upgrade",
     "value",
     "verify",
+    "write",
     "write_plan",
 ]
 __version__: Final[str]

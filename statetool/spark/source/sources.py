@@ -47,10 +47,16 @@ from collections.abc import Iterable, Iterator, MutableMapping, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceWriter,
+    InputPartition,
+)
 from pyspark.sql.types import StructType
 
-from statetool.errors import OptionError, suggest
+from statetool.errors import OptionError, UnsupportedError, suggest
 from statetool.snapshot.metadata_tables import METADATA_TABLES, metadata_rows
 from statetool.spark.schema import spark_schema
 from statetool.spark.source.guard import read_checked
@@ -108,6 +114,12 @@ class FlinkStateSource(DataSource):
     def snapshot_reader(self) -> DataSourceReader:
         """Return the reader of one snapshot."""
         return FlinkStateReader(SourceOptions(self.options))
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        raise UnsupportedError(
+            "Spark cannot write with format flink-state: it does not bring rows to the tasks of their key groups for a data source in Python",
+            hint="write with statetool.write(df, path, uid=...), or with statetool.SavepointWriter",
+        )
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         if not is_root(self.options):
