@@ -1,7 +1,7 @@
-"""How long real Flink restores what statetool writes: ``python -m tests.perf.restore_bench [--keys 1000000] [--repeat 3]``.
+"""How long real Flink restores what statetool writes: ``python -m tests.perf.restore_bench [--keys 1000000] [--repeat 3] [--parallelism 2,3]``.
 
-A job of Flink with RocksDB writes a canonical and a native savepoint of one state, statetool converts each to both forms, and the job is
-restored from each in turn: seconds from its submission until all tasks run.
+A job of Flink with RocksDB and parallelism 2 writes a canonical and a native savepoint of one state, statetool converts each to both forms, and
+the job is restored from each in turn, at each parallelism: seconds from its submission until all tasks run.
 
 ``python -m tests.perf.restore_bench --from-parquet --keys 100000000 [--folder DIR]`` is for more keys than a job of Flink writes in an hour:
 Spark writes both forms from Parquet files. It prints CPU seconds, the memory of the driver and of the largest worker, sizes and seconds of
@@ -15,6 +15,7 @@ import re
 import resource
 import shutil
 import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, Literal
 
@@ -28,9 +29,9 @@ _FORMS: Final[dict[Literal["canonical", "native"], Literal["rocksdb"] | None]] =
 }
 
 
-def restore_seconds(savepoint: str, keys: int) -> float:
+def restore_seconds(savepoint: str, keys: int, parallelism: int = 2) -> float:
     """Return the seconds in which a job of Flink restores a savepoint."""
-    text = run_java("perf.PerfGen", ["restore", "accounts", "rocksdb", str(keys), savepoint])
+    text = run_java("perf.PerfGen", ["restore", "accounts", "rocksdb", str(keys), savepoint], parallelism=parallelism)
     found = re.search(r"restore submit-to-running ([\d.]+) s", text)
     assert found, text
     return float(found[1])
@@ -65,6 +66,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="tests.perf.restore_bench")
     parser.add_argument("--keys", type=int, default=1_000_000)
     parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--parallelism", default="2", help="of the restored jobs, separated by commas")
     parser.add_argument("--from-parquet", action="store_true", help="Spark writes both forms from Parquet files")
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "statetool-perf" / "restores")
     given = parser.parse_args()
@@ -83,13 +85,20 @@ def main() -> None:
                 after = resource.getrusage(resource.RUSAGE_SELF)
             cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
             print(f"convert to {form}: {cpu:.2f} CPU s")
+        compare(savepoints, given.keys, [int(number) for number in given.parallelism.split(",")], given.repeat)
+
+
+def compare(savepoints: Mapping[str, str], keys: int, parallelisms: Sequence[int], repeat: int) -> None:
+    """Restore savepoints in turn, and print the seconds of each."""
+    for parallelism in parallelisms:
         seconds: dict[str, list[float]] = {name: [] for name in savepoints}
-        for _ in range(given.repeat):
+        for _ in range(repeat):
             for name, savepoint in savepoints.items():
-                seconds[name].append(restore_seconds(savepoint, given.keys))
+                seconds[name].append(restore_seconds(savepoint, keys, parallelism))
         for name, savepoint in savepoints.items():
             own = " ".join(f"{s:.2f}" for s in sorted(seconds[name]))
-            print(f"{name}: {size_bytes(savepoint) / 1e6:.1f} MB, restored in {own} s")
+            size = size_bytes(savepoint) / 1e6
+            print(f"{name}: {size:.1f} MB, restored at parallelism {parallelism} in {own} s", flush=True)
 
 
 if __name__ == "__main__":

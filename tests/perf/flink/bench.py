@@ -33,6 +33,7 @@ def run_java(
     *,
     heap: str = "6g",
     buffer: int = 0,
+    parallelism: int = 2,
     version: str = VERSION,
     sources: Path = JAVA,
     jars: Sequence[Path] = (),
@@ -43,6 +44,8 @@ def run_java(
     ----------
     buffer
         Size in bytes of the buffer for reading a snapshot's files; Flink's local stream has none.
+    parallelism
+        That of the job.
     sources, jars
         Location of the program, and its dependencies besides Flink.
 
@@ -61,6 +64,7 @@ def run_java(
             f"-Xmx{heap}",
             f"-Djava.io.tmpdir={work}",
             f"-Dbuffer={buffer}",
+            f"-Dperf.parallelism={parallelism}",
             "-cp",
             path,
             main,
