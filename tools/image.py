@@ -1,6 +1,6 @@
-"""An image of Spark with statetool, built from the package's ``Dockerfile`` without a daemon or registry.
+"""The images of the package's ``Dockerfile``, built without a daemon or registry.
 
-The base image is built here too. Building needs root.
+The base images are built here too. Building needs root.
 """
 
 from __future__ import annotations
@@ -14,13 +14,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from tools.packages import ROOT, SPARK, build_wheel, environment
 
-#: The base is like the images of Apache Spark: a system with Python, pip and Java, Spark in its usual place, a user without a home.
+#: Stages of the ``Dockerfile`` that are images.
+Target: TypeAlias = Literal["cli", "spark"]
+#: Bases are like those of the ``Dockerfile``: a system with Python and pip, and for Spark with Java, Spark in its usual place and a user
+#: without a home.
 SUITE: Final = ("bookworm", "http://deb.debian.org/debian")
-PACKAGES: Final = "python3-pip,openjdk-17-jre-headless,procps"
+PACKAGES: Final = {"cli": "python3-pip", "spark": "python3-pip,openjdk-17-jre-headless,procps"}
 PYTHON: Final = "3.11"
 HOME: Final = "/opt/spark"
 #: A file that exists only in the base.
@@ -55,39 +58,55 @@ class Image(NamedTuple):
         how = ("--isolation", "chroot", "--network", "host", "--env", "SPARK_LOCAL_IP=127.0.0.1")
         return (*self.buildah.command, "run", *how, "--volume", f"{shared}:{shared}", self.container, "--")
 
+    @property
+    def root(self) -> Path:
+        """The folder with its files."""
+        return Path(self.buildah("mount", self.container))
+
+    def compressed_bytes(self) -> int:
+        """Return the size of the image as a registry stores it."""
+        with tempfile.TemporaryDirectory() as folder:
+            self.buildah("push", "image", f"dir:{folder}")
+            return sum(file.stat().st_size for file in Path(folder).iterdir())
+
 
 @contextmanager
-def image_of_spark(command: str) -> Iterator[Image]:
+def built_image(command: str, target: Target) -> Iterator[Image]:
     """Build the base, and the image on top of it; both are removed afterwards."""
     with tempfile.TemporaryDirectory(prefix="statetool-image-") as name:
         buildah, wheels = Buildah(command, Path(name)), Path(name) / "wheels"
         try:
-            _build_base(buildah, mark=name)
+            _build_base(buildah, target, mark=name)
             _gather_wheels(wheels)
             dockerfile = ROOT / "statetool" / "jobs" / "Dockerfile"
-            buildah("build", "--build-arg", "BASE=base", "--tag", "image", "--file", str(dockerfile), str(wheels))
+            bases = [f"--build-arg={argument}=base" for argument in ("BASE", "CLI_BASE")]
+            buildah("build", *bases, "--target", target, "--tag", "image", "--file", str(dockerfile), str(wheels))
             yield Image(buildah, buildah("from", "--pull-never", "image"), name)
         finally:
             buildah("rm", "--all")
             buildah("rmi", "--all", "--force")
 
 
-def _build_base(buildah: Buildah, *, mark: str) -> None:
+def _build_base(buildah: Buildah, target: Target, *, mark: str) -> None:
     container = buildah("from", "scratch")
     root = Path(buildah("mount", container))
     suite, mirror = SUITE
-    install = ["debootstrap", "--variant=minbase", f"--include={PACKAGES}", suite, str(root), mirror]
+    install = ["debootstrap", "--variant=minbase", f"--include={PACKAGES[target]}", suite, str(root), mirror]
     subprocess.run(install, check=True, stdout=subprocess.DEVNULL)
-    spark = root / HOME[1:]
-    for name in ("bin", "jars", "python/lib"):
-        shutil.copytree(SPARK / name, spark / name)
-    shutil.copytree(SPARK, spark / "python" / "pyspark", ignore=shutil.ignore_patterns("jars", "__pycache__"))
     (root / MARK[1:]).write_text(mark)
     # Images built on it get packages only from their own folder: access to an index is not part of the test.
     (root / "etc" / "pip.conf").write_text("[global]\nno-index = true\n")
+    if target == "spark":
+        _add_spark(buildah, container, root / HOME[1:])
+    buildah("commit", "--rm", container, "base")
+
+
+def _add_spark(buildah: Buildah, container: str, spark: Path) -> None:
+    for name in ("bin", "jars", "python/lib"):
+        shutil.copytree(SPARK / name, spark / name)
+    shutil.copytree(SPARK, spark / "python" / "pyspark", ignore=shutil.ignore_patterns("jars", "__pycache__"))
     buildah("run", container, "useradd", "--system", "--uid", "185", "--home-dir", "/nonexistent", "spark")
     buildah("config", "--env", f"SPARK_HOME={HOME}", "--user", "spark", container)
-    buildah("commit", "--rm", container, "base")
 
 
 def _gather_wheels(folder: Path) -> None:

@@ -91,6 +91,6 @@ def test_a_wrong_command_is_noticed(words: str) -> None:
 
 def test_ways_to_install_name_extras_that_exist() -> None:
     text = (DOCS / "install.md").read_text() + (DOCS / "operations" / "kubernetes.md").read_text()
-    named = [name for group in re.findall(r"(?:\.|/src)\[([\w,]+)\]", text) for name in group.split(",")]
+    named = [name for group in re.findall(r"(?:\.|statetool)\[([\w,]+)\]", text) for name in group.split(",")]
     assert len(named) >= 5
     assert set(named) <= EXTRAS

@@ -1,4 +1,4 @@
-"""The image built from the package's ``Dockerfile``: workers and a driver run in it, and nothing is shipped to them."""
+"""The image of Spark built from the package's ``Dockerfile``: workers and a driver run in it, and nothing is shipped to them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import statetool
 from tests.support.patience import PATIENCE_S
 from tests.support.servers.cluster import SETTINGS, cluster
 from tests.support.zoo import ZOO
-from tools.image import HOME, MARK, Image, image_of_spark
+from tools.image import HOME, MARK, Image, built_image
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(3600)]
 
@@ -47,7 +47,7 @@ def buildah(pytestconfig: pytest.Config) -> str:
 
 @pytest.fixture(scope="module")
 def image(buildah: str) -> Iterator[Image]:
-    with image_of_spark(buildah) as built:
+    with built_image(buildah, "spark") as built:
         yield built
 
 

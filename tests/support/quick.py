@@ -15,6 +15,7 @@ UNCOMPILED: Final = os.environ.get("STATETOOL_JIT") == "0"
 
 #: What ``--half`` leaves out: tests of half a minute and more.
 LONG: Final = (
+    "tests/cli/test_image.py",
     "tests/test_first_change.py",
     "tests/test_journeys.py",
     "tests/analysis/comparison/test_forms.py::test_no_two_forms_of_the_job_differ",
