@@ -245,7 +245,8 @@ def _change(
         return _unchanged(target), None
     narrowed = search.filter if old_versions else _narrow(search.filter, search.removed)
     form = form_of(operator, narrowed, target)
-    return form, OperatorChange(filter=narrowed)
+    filtered = None if old_versions else frozenset(search.removed.states)
+    return form, OperatorChange(filter=narrowed, filtered_states=filtered)
 
 
 def _refuse_several_types(choice: KeyChoice, found: Sequence[tuple[OperatorInventory, OperatorSearch]]) -> None:
