@@ -20,13 +20,13 @@ from statetool.saving.bootstrap.model import ElementBootstrap, KeyedBootstrap, T
 from statetool.saving.bootstrap.states import python_states
 from statetool.saving.bootstrap.tables import element_metas, element_recipes, keyed_job, state_names
 from statetool.saving.composition import Composition, OperatorChange, SourceOperator, StreamWriteTask
-from statetool.saving.grafts import check_added
 from statetool.saving.forms import KeyedForm
+from statetool.saving.grafts import check_added
 from statetool.saving.plan_checks import check_native, has_timers, needs_move, prove_moves, writes_raw_timers
 from statetool.saving.streams.conversion import StateConversion
 from statetool.saving.streams.elements import element_streams
-from statetool.saving.streams.in_place import streams_in_place
 from statetool.saving.streams.filters import ReplaceFilter
+from statetool.saving.streams.in_place import streams_in_place
 from statetool.saving.streams.kept_tables import KeptDatabase, StateChange, kept_databases
 from statetool.saving.streams.keyed import AddedEntries, CarriedEntries, KeyedStreams, parse_keyed_header
 from statetool.saving.streams.native import HeapForm, NativeForm
