@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TypeAlias
 
-from statetool.entries.database import DatabaseSource
+from statetool.entries.database import in_files
 from statetool.entries.joined_headers import join_headers
 from statetool.errors import StatetoolError, UnsupportedError, warn
 from statetool.formats.keyed.header import KeyedHeader
@@ -24,9 +24,9 @@ from statetool.saving.forms import KeyedForm
 from statetool.saving.grafts import check_added
 from statetool.saving.plan_checks import check_native, has_timers, needs_move, prove_moves, writes_raw_timers
 from statetool.saving.streams.conversion import StateConversion
+from statetool.saving.streams.databases import streams_in_place
 from statetool.saving.streams.elements import element_streams
 from statetool.saving.streams.filters import ReplaceFilter
-from statetool.saving.streams.in_place import streams_in_place
 from statetool.saving.streams.kept_tables import KeptDatabase, StateChange, kept_databases
 from statetool.saving.streams.keyed import AddedEntries, CarriedEntries, KeyedStreams, parse_keyed_header
 from statetool.saving.streams.native import HeapForm, NativeForm
@@ -389,11 +389,10 @@ class ElementPlan:
 
 def _to_read(entries: CarriedEntries, kept: Mapping[int, KeptDatabase]) -> Iterator[CarriedEntries]:
     """Yield the entries of the base that are written again, besides those in kept table files."""
-    source = entries.source
-    if not isinstance(source, DatabaseSource) or source.subtask not in kept:
+    database = kept.get(entries.source.subtask)
+    if database is None:
         yield entries
-        return
-    if (rest := kept[source.subtask].rest_of(source)) is not None:
+    elif (rest := in_files(entries.source, database.rest)) is not None:
         yield replace(entries, source=rest)
 
 

@@ -209,7 +209,7 @@ def test_a_dry_run_finds_a_carried_file_that_is_gone(base: str, tmp_path: Path) 
     statetool.copy(base, damaged)
     local_files(damaged, name="text")[0].unlink()
     for dry_run in (True, False):
-        with pytest.raises(StatetoolError, match="does not exist|no such file"):
+        with pytest.raises(StatetoolError, match="does not exist"):
             statetool.rename_states(damaged, str(tmp_path / "new"), "op", {"n": "m"}, dry_run=dry_run)
         assert not (tmp_path / "new").exists()
 

@@ -14,10 +14,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from statetool.entries.database import DatabaseSource, StoredDatabase
-from statetool.entries.form import error_context
+from statetool.entries.form import StoredState
 from statetool.errors import FormatError
-from statetool.formats.backends.column_families import family_name
+from statetool.formats.backends.column_families import OwnedDatabase, family_name
 from statetool.formats.key_groups import range_for
 from statetool.formats.metadata.handles import (
     ByteStreamHandle,
@@ -108,13 +107,6 @@ class KeptDatabase:
     handle: IncrementalHandle
     rest: DatabaseFiles | None
 
-    def rest_of(self, source: DatabaseSource) -> DatabaseSource | None:
-        """Return a reader of the same key groups in the other files, ``None`` if they have no entries."""
-        if self.rest is None:
-            return None
-        share = self.rest.size_bytes / max(1, source.files.size_bytes)
-        return replace(source, files=self.rest, group_bytes=int(source.group_bytes * share))
-
 
 def kept_databases(
     operator: OperatorInventory, changes: Mapping[str, StateChange], parallelism: int
@@ -133,54 +125,47 @@ def kept_databases(
     FormatError
         A damaged manifest, or the footer, index or properties of a kept table file are damaged.
     """
-    managed = operator.keyed.managed
     most = operator.state.max_parallelism
-    stored = [s for s in managed if isinstance(s, StoredDatabase)]
-    if len(stored) < len(managed) or not changes:
+    stored = [(state, state.owned_database()) for state in operator.keyed.managed]
+    databases = [(state, database) for state, database in stored if database is not None]
+    if len(databases) < len(stored) or not changes:
         return {}
-    if any(s.own_groups != range_for(s.place.subtask, parallelism, most) for s in stored):
+    if any(own.key_groups != range_for(state.place.subtask, parallelism, most) for state, own in databases):
         return {}
-    context = operator.keyed.context
-
-    def keep(database: StoredDatabase) -> KeptDatabase | None:
-        source = database.source(context)
-        with error_context(source):
-            return _keep(source, database.handle, changes)
-
-    found = zip(stored, in_threads(keep, stored, _DATABASES), strict=True)
-    return {database.place.subtask: kept for database, kept in found if kept is not None}
+    found = in_threads(lambda pair: _keep(*pair, changes), databases, _DATABASES)
+    return {state.place.subtask: kept for (state, _), kept in zip(databases, found, strict=True) if kept is not None}
 
 
-def _keep(source: DatabaseSource, old: IncrementalHandle, changes: Mapping[str, StateChange]) -> KeptDatabase | None:
+def _keep(state: StoredState, owned: OwnedDatabase, changes: Mapping[str, StateChange]) -> KeptDatabase | None:
     """Return what a database keeps, ``None`` if it keeps no file or only RocksDB itself can read its manifest."""
-    database = open_database(source.files)
+    old = state.place.handle
+    database = open_database(owned.files)
     tables = database.tables
-    if tables is None or tables.families.get("default"):
+    if not isinstance(old, IncrementalHandle) or tables is None or tables.families.get("default"):
         return None
-    header = source.header()
+    header = state.header()
     database.check_families(family_name(meta.name) for meta in header.states)
     families: dict[str, str] = {}
     kept: list[TableFile] = []
-    replaced: list[TableFile] = []
     for meta in header.states:
         files = tables.families[family_name(meta.name)]
         change = changes.get(meta.name)
-        own = [] if change is None else _unchanged_files(files, change.groups, source.context.prefix)
+        own = [] if change is None else _unchanged_files(files, change.groups, owned.prefix)
         if change is not None and (own or not files):
             families[family_name(meta.name)] = family_name(change.name)
         kept += own
-        replaced += [file for file in files if file not in own]
     if not kept:
         return None
     numbers = frozenset(file.number for file in kept)
+    replaced = {file.number for files in tables.families.values() for file in files} - numbers
     try:
-        tables.manifest.select(families, frozenset(file.number for file in replaced)).write({})
+        tables.manifest.select(families, replaced).write({})
         rest = tables.manifest.select({family: family for family in tables.families}, numbers).write({})
     except UnsupportedManifestError:
         return None
     for _ in in_threads(lambda file: _check(tables, file), kept, _FILES):
         pass
-    streams = dict(source.files.files)
+    streams = dict(owned.files.files)
     names = {file.name for file in kept}
     others = {name: stream for name, stream in streams.items() if name not in names}
     manifest = streams[tables.manifest_name]
@@ -190,10 +175,10 @@ def _keep(source: DatabaseSource, old: IncrementalHandle, changes: Mapping[str, 
             manifest=manifest,
             options=newest_options((name, (name, stream)) for name, stream in streams.items()),
             families=families,
-            replaced=frozenset(file.number for file in replaced),
+            replaced=frozenset(replaced),
         ),
         handle=_handle_of(old, names),
-        rest=DatabaseFiles(name=source.files.name, files=tuple(others.items())) if replaced else None,
+        rest=DatabaseFiles(name=owned.files.name, files=tuple(others.items())) if replaced else None,
     )
 
 

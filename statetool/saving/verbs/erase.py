@@ -16,9 +16,8 @@ from statetool.io.threads import Map
 from statetool.saving.composition import OperatorChange
 from statetool.saving.forms import DEFAULT_FORMAT, SnapshotForm
 from statetool.saving.streams.condition_rules import names_in
-from statetool.saving.streams.databases import has_databases
+from statetool.saving.streams.databases import has_databases, streams_in_place
 from statetool.saving.streams.filters import EntryFilter, KeyFilter
-from statetool.saving.streams.in_place import streams_in_place
 from statetool.saving.streams.predicates import PredicateFilter
 from statetool.saving.streams.row_predicates import RowFilter
 from statetool.saving.streams.windows import WindowFilter
