@@ -81,7 +81,7 @@ class ErasedOperator(OperatorRecord):
     form
         ``unchanged``: all bytes stay. ``in place``: key groups without removed entries keep their bytes, and so do blocks of table files of
         RocksDB and ForSt. ``rewritten``: all keyed state is written again in the format of the copy, because its form does not allow the
-        removal of entries.
+        removal of entries. Table files of RocksDB and ForSt without changed states and key groups are carried.
     skipped
         The reason why the keys cannot be keys of this operator, empty if they can.
     """
@@ -244,8 +244,8 @@ def _change(
         return _unchanged(target), None
     narrowed = search.filter if old_versions else _narrow(search.filter, search.removed)
     form = form_of(operator, narrowed, target)
-    filtered = None if old_versions else frozenset(search.removed.states)
-    return form, OperatorChange(filter=narrowed, filtered_states=filtered)
+    # Any state may have old versions of the keys, so it is not said which states the filter changes.
+    return form, OperatorChange(filter=narrowed)
 
 
 def _refuse_several_types(choice: KeyChoice, found: Sequence[tuple[OperatorInventory, OperatorSearch]]) -> None:
