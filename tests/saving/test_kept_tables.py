@@ -19,10 +19,10 @@ import statetool
 from statetool.errors import FormatError, StatetoolError
 from statetool.formats.rocksdb import database_writer, table_writer
 from statetool.formats.rocksdb.tables import Tables
-from tests.saving.test_native import check_by_rocksdb, content, databases_of
 from tests.support.quick import examples
 from tests.support.snapshots.incremental import Job
 from tests.support.snapshots.keyed_content import content_of
+from tests.support.snapshots.opened_databases import check_by_rocksdb, content, databases_of
 
 KEYS: Final = 3000
 SEEN: Final = pa.struct([("last_access", pa.timestamp("ms", "UTC")), ("value", pa.int64())])
