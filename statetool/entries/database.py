@@ -237,6 +237,22 @@ class DatabaseSource:
         return iter(())
 
 
+def in_files(source: KeyGroupReader, files: DatabaseFiles | None) -> KeyGroupReader | None:
+    """Return a reader of a database with other files instead, ``None`` if there are none. Other readers stay as they are.
+
+    Parameters
+    ----------
+    files
+        Some of its table files, as a database of their own.
+    """
+    if not isinstance(source, DatabaseSource):
+        return source
+    if files is None:
+        return None
+    share = files.size_bytes / max(1, source.files.size_bytes)
+    return replace(source, files=files, group_bytes=int(source.group_bytes * share))
+
+
 def database_changes(
     old: KeyGroupReader, new: KeyGroupReader, states: Collection[str], *, whole_keys: bool, upserts: bool
 ) -> tuple[KeyedHeader, Iterator[tuple[EntryBatch, EntryBatch]]] | None:

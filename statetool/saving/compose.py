@@ -14,7 +14,7 @@ from functools import partial
 from statetool.errors import OptionError, StatetoolError, UnsupportedError
 from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.metadata import OperatorState, SnapshotMetadata, SubtaskState, parse_metadata, write_metadata
-from statetool.formats.metadata.handles import KeyedHandle, KeyGroupsHandle, OperatorStreamHandle
+from statetool.formats.metadata.handles import IncrementalHandle, KeyedHandle, KeyGroupsHandle, OperatorStreamHandle
 from statetool.formats.metadata.savepoint import savepoint_properties
 from statetool.formats.operator_id import operator_id_for_uid
 from statetool.io import files
@@ -27,6 +27,7 @@ from statetool.saving.operator_plan import PlannedOperator
 from statetool.saving.overlap import check_outside
 from statetool.saving.plan import plan_composition
 from statetool.saving.publish import Publication, StagedFile, Staging
+from statetool.saving.streams.kept_tables import join_handles
 from statetool.saving.streams.keyed import CANONICAL_TAG
 from statetool.saving.streams.output import NewStream
 from statetool.saving.uids import change_uids, id_and_uid
@@ -318,7 +319,10 @@ def _write(planned: PlannedOperator, old: OperatorState | None, streams: Sequenc
         if isinstance(stream.handle, OperatorStreamHandle):
             subtask = replace(subtask, managed_operator=stream.handle)
         else:
-            subtask = replace(subtask, managed_keyed=stream.handle)
+            handle, kept = stream.handle, subtask.managed_keyed
+            if isinstance(handle, IncrementalHandle) and isinstance(kept, IncrementalHandle):
+                handle = join_handles(kept, handle)
+            subtask = replace(subtask, managed_keyed=handle)
             if stream.raw is not None:
                 subtask = replace(subtask, raw_keyed=stream.raw)
         subtasks[stream.subtask] = subtask

@@ -103,6 +103,8 @@ class OperatorChange:
         Operator whose operator state replaces that of the base.
     filter
         Chooses the entries of keyed state that stay.
+    filtered_states
+        The states of which the filter removes or changes entries, ``None`` if that can be any.
     earlier
         Conversions of an earlier snapshot; only entries that changed since then are converted.
     keys
@@ -126,6 +128,7 @@ class OperatorChange:
     added: tuple[AddedState, ...] = ()
     elements_from: OperatorInventory | None = None
     filter: EntryFilter | None = None
+    filtered_states: frozenset[str] | None = None
     earlier: EarlierMigration | None = None
     keys: KeyConversion | None = None
 

@@ -6,7 +6,7 @@ databases for the first time has raw timers: both backends restore it.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
@@ -19,6 +19,7 @@ from statetool.saving.composition import Composition, OperatorChange, StreamWrit
 from statetool.saving.forms import BaseForms, KeyedForm, layout_of, layouts_of
 from statetool.saving.operator_plan import ElementPlan, KeyedPlan, Layout
 from statetool.saving.plan_checks import needs_move
+from statetool.saving.streams.kept_tables import KeptDatabase
 from statetool.saving.streams.native import DATABASE_TAG
 from statetool.saving.versions import Target
 from statetool.snapshot.inventory import Inventory
@@ -79,6 +80,16 @@ class Decision:
         """Whether keyed state is written anew."""
         return self._needs_new_keyed or (self.change.filter is not None and self.in_place is None)
 
+    @cached_property
+    def kept(self) -> Mapping[int, KeptDatabase]:
+        """The table files that are not written again, by subtask."""
+        return self.keyed.kept(self.operator) if self.writes_keyed else {}
+
+    @property
+    def keyed_task(self) -> StreamWriteTask | None:
+        """The task that writes keyed state anew, ``None`` if there is nothing to write."""
+        return self.keyed.task(self.operator, moves=self.moves, kept=self.kept) if self.writes_keyed else None
+
     @property
     def writes_elements(self) -> bool:
         """Whether operator state is written anew."""
@@ -89,6 +100,9 @@ class Decision:
         """The part of the operator that is carried over."""
         drops_raw, in_place, coordinator = self.drops_raw, self.in_place, self.change.coordinator
         filtered = () if in_place is None else in_place.streams.subtasks
+        keyed = {s.index: None if s.index in filtered else s.managed_keyed for s in self.old.subtasks}
+        if self.writes_keyed:
+            keyed = {index: database.handle for index, database in self.kept.items()}
         return replace(
             self.old,
             parallelism=self.layout.parallelism,
@@ -97,7 +111,7 @@ class Decision:
             subtasks=tuple(
                 replace(
                     s,
-                    managed_keyed=None if self.writes_keyed or s.index in filtered else s.managed_keyed,
+                    managed_keyed=keyed.get(s.index),
                     managed_operator=None if self.writes_elements else s.managed_operator,
                     raw_keyed=None if drops_raw else s.raw_keyed,
                 )

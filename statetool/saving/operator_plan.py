@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TypeAlias
 
+from statetool.entries.database import in_files
 from statetool.entries.joined_headers import join_headers
-from statetool.errors import UnsupportedError, warn
+from statetool.errors import StatetoolError, UnsupportedError, warn
 from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.metadata import OperatorState
 from statetool.formats.state_meta import KEY_VALUE_V2, StateMetaInfo
@@ -18,11 +20,14 @@ from statetool.saving.bootstrap.model import ElementBootstrap, KeyedBootstrap, T
 from statetool.saving.bootstrap.states import python_states
 from statetool.saving.bootstrap.tables import element_metas, element_recipes, keyed_job, state_names
 from statetool.saving.composition import Composition, OperatorChange, SourceOperator, StreamWriteTask
+from statetool.saving.forms import KeyedForm
 from statetool.saving.grafts import check_added
-from statetool.saving.plan_checks import check_native, has_timers, prove_moves, writes_raw_timers
+from statetool.saving.plan_checks import check_native, has_timers, needs_move, prove_moves, writes_raw_timers
 from statetool.saving.streams.conversion import StateConversion
+from statetool.saving.streams.databases import streams_in_place
 from statetool.saving.streams.elements import element_streams
-from statetool.saving.streams.in_place import streams_in_place
+from statetool.saving.streams.filters import ReplaceFilter
+from statetool.saving.streams.kept_tables import KeptDatabase, StateChange, kept_databases
 from statetool.saving.streams.keyed import AddedEntries, CarriedEntries, KeyedStreams, parse_keyed_header
 from statetool.saving.streams.native import HeapForm, NativeForm
 from statetool.serializers.core.base import Serializer, all_parts
@@ -136,8 +141,61 @@ class KeyedPlan:
         change = self.layout.change
         return bool(self.tables or change.added or change.keys) or self.layout.touches(operator.keyed_states)
 
-    def task(self, operator: OperatorInventory | None, *, moves: bool = False) -> StreamWriteTask | None:
-        """Plan the keyed state; ``None`` if there is none."""
+    def kept(self, operator: OperatorInventory) -> dict[int, KeptDatabase]:
+        """Return the table files that the operator's databases keep, by subtask.
+
+        They keep none if their form may change, or keys move to other key groups or subtasks.
+
+        Raises
+        ------
+        FormatError
+            A kept file is damaged.
+        """
+        change, layout = self.layout.change, self.layout
+        old = operator.state
+        moves = needs_move(old, layout.max_parallelism, layout.parallelism) or change.keys is not None
+        if change.form not in ("rocksdb", "forst") or not change.keeps_form or moves:
+            return {}
+        changes = dict(self._changes(operator))
+        try:
+            return kept_databases(operator, changes, layout.parallelism)
+        except StatetoolError as error:
+            raise error.at(operator=operator.label) from error.__cause__
+
+    def _changes(self, operator: OperatorInventory) -> Iterator[tuple[str, StateChange]]:
+        """Yield the states that stay, except those whose entries all get other values or another place, with the key groups that change."""
+        change = self.layout.change
+        written = self.gone | change.conversions.keys() | {new for a in change.added for new in a.names.values()}
+        raw_timers = self._writes_raw_timers(operator, change.form)
+        entry_filter, filtered = change.filter, change.filtered_states
+        groups: frozenset[int] = frozenset()
+        if entry_filter is not None:
+            groups = frozenset(g for g in range(operator.state.max_parallelism) if entry_filter.may_change(g))
+            if isinstance(entry_filter, ReplaceFilter):
+                filtered = frozenset(entry_filter.removed) | {entry.state for entry in entry_filter.added}
+        for name, (_, meta) in operator.keyed_states.items():
+            new = change.renames.get(name, name)
+            if name in written or new in written or (raw_timers and meta.kind == "timers"):
+                continue
+            changes = filtered is None or name in filtered
+            yield name, StateChange(name=new, groups=groups if changes else frozenset())
+
+    def _writes_raw_timers(self, operator: OperatorInventory | None, form: KeyedForm | None) -> bool:
+        """Return True if new timers are written as raw keyed state beside a database."""
+        added = (a.source.operator for a in self.layout.change.added)
+        raw_timers = writes_raw_timers(form, () if operator is None else (operator, *added))
+        # The first timers of an operator show nothing of where its job keeps timers.
+        keeps = self.layout.change.keeps_form
+        return raw_timers or (form == "rocksdb" and keeps and operator is not None and not has_timers(operator))
+
+    def task(
+        self,
+        operator: OperatorInventory | None,
+        *,
+        moves: bool = False,
+        kept: Mapping[int, KeptDatabase] = MappingProxyType({}),
+    ) -> StreamWriteTask | None:
+        """Plan the keyed state; ``None`` if there is none. ``kept`` are the table files of databases that are not written again."""
         layout = self.layout
         header, gone, renames = None, self.gone, layout.change.renames
         if operator is not None:
@@ -164,26 +222,27 @@ class KeyedPlan:
             formula_of=formula_of,
             types=layout.types,
         )
-        task = self._with_keys(self._in_form(task, operator))
+        task = self._with_keys(self._in_form(task, operator, kept))
         if header is None:
             return task
         new_ids = {m.name: i for i, m in enumerate(header.states)}
-        kept: list[CarriedEntries | AddedEntries] = []
+        entries: list[CarriedEntries | AddedEntries] = []
         ids = {old: new_ids[new] for old, new in renames.items() if new in own}
         ids |= {name: new_ids[name] for name in own if name not in renames.values()}
         if operator is not None and own:
             groups = _remaining_groups(operator, layout.change)
             rekeyed = task.streams if isinstance(task.streams, KeyedStreams) and task.streams.keys else None
             carried = self._entries(operator, ids, layout.change.formula, raw=moves, groups=groups)
-            kept += [replace(entries, rekeyed=rekeyed) for entries in carried]
+            parts = (part for one in carried for part in _to_read(one, kept))
+            entries += [replace(part, rekeyed=rekeyed) for part in parts]
         for added in layout.change.added:
             other = added.source.operator
             proof = prove_moves(other, layout.max_parallelism, added.declared or HashFormula.declared({}))
             other_ids = {old: new_ids[new] for old, new in added.names.items() if new in new_ids}
-            kept += self._entries(other, other_ids, proof.formula, raw=True)
+            entries += self._entries(other, other_ids, proof.formula, raw=True)
         if own and layout.change.filter is not None and layout.change.filter.added:
-            kept.append(AddedEntries(added=layout.change.filter.added, ids=ids))
-        return replace(task, kept=tuple(kept))
+            entries.append(AddedEntries(added=layout.change.filter.added, ids=ids))
+        return replace(task, kept=tuple(entries))
 
     def _with_keys(self, task: StreamWriteTask) -> StreamWriteTask:
         """Return the task with the change of keys, if there is one."""
@@ -193,7 +252,9 @@ class KeyedPlan:
         assert isinstance(streams, KeyedStreams)
         return replace(task, streams=replace(streams, keys=keys, lists=keys.shuffled_states(streams.parsed)))
 
-    def _in_form(self, task: StreamWriteTask, operator: OperatorInventory | None) -> StreamWriteTask:
+    def _in_form(
+        self, task: StreamWriteTask, operator: OperatorInventory | None, kept: Mapping[int, KeptDatabase]
+    ) -> StreamWriteTask:
         """Return the task with the native form of the change, if it has one.
 
         Raises
@@ -210,10 +271,7 @@ class KeyedPlan:
         if form is None or form == "canonical":
             return task
         assert isinstance(streams, KeyedStreams)
-        added = (a.source.operator for a in self.layout.change.added)
-        raw_timers = writes_raw_timers(form, () if operator is None else (operator, *added))
-        # The first timers of an operator show nothing of where its job keeps timers.
-        raw_timers |= form == "rocksdb" and keeps and operator is not None and not has_timers(operator)
+        raw_timers = self._writes_raw_timers(operator, form)
         try:
             check_native(form, streams.parsed, operator, self.layout.label, raw_timers=raw_timers)
             if form == "heap" and keeps and self.layout.change.conversions:
@@ -234,6 +292,7 @@ class KeyedPlan:
         native: NativeForm | HeapForm = HeapForm()
         if form != "heap":
             native = NativeForm.like(operator, self.layout.checkpoint_id, raw_timers=raw_timers)
+            native = replace(native, kept={subtask: database.tables for subtask, database in kept.items()})
         return replace(task, streams=replace(streams, native=native))
 
     def _entries(
@@ -326,6 +385,15 @@ class ElementPlan:
             return None
         recipes = element_recipes(streams, (b for b, _ in self.tables), layout.parallelism)
         return StreamWriteTask(streams=streams, tables=recipes)
+
+
+def _to_read(entries: CarriedEntries, kept: Mapping[int, KeptDatabase]) -> Iterator[CarriedEntries]:
+    """Yield the entries of the base that are written again, besides those in kept table files."""
+    database = kept.get(entries.source.subtask)
+    if database is None:
+        yield entries
+    elif (rest := in_files(entries.source, database.rest)) is not None:
+        yield replace(entries, source=rest)
 
 
 def _convert_states(

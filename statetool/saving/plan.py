@@ -212,9 +212,8 @@ def _plan_change(
         decision = decide(in_same_form(change, operator, composition, release, label))
     elif change.graft is not None:
         warn_of_other_backend(operator, composition.base_forms, label)
-    written = decision.keyed.task(operator, moves=decision.moves) if decision.writes_keyed else None
     return decision.layout.planned(
         decision.carried,
-        with_origin(written, source, change) if decision.writes_keyed else decision.in_place,
+        with_origin(decision.keyed_task, source, change) if decision.writes_keyed else decision.in_place,
         decision.elements.task(operator) if decision.writes_elements else None,
     )

@@ -74,7 +74,8 @@ def _has_case(item: pytest.Function) -> bool:
 
 def _exists(item: pytest.Function) -> bool:
     """Return whether the release has what the parameters name (marker ``since``)."""
-    version = item.callspec.params.get("flink") if hasattr(item, "callspec") else None
+    params = item.callspec.params if hasattr(item, "callspec") else {}
+    version = params.get("flink", params.get("zoo_flink"))
     return version is None or all(release_of(str(version)) >= mark.args for mark in item.iter_markers("since"))
 
 

@@ -344,3 +344,32 @@ def test_a_copy_within_a_store_moves_no_bytes(store: Any, requests: Store, corpu
     store.invalidate_cache()
     assert len(store.ls(f"{BUCKET}/inside-copy")) == len(copied.files) + 1
     assert statetool.verify(f"s3://{BUCKET}/inside-copy", deep=True).ok
+
+
+def test_carried_table_files_are_copied_by_the_store(store: Any, requests: Store, tmp_path: Path) -> None:
+    """Of a state that stays, only the ends of files are read, to check them, and none is written."""
+    root = tmp_path / "checkpoints"
+    draw = random.Random(1)
+    with Job(root, states=("a", "b")) as job:
+        for key in range(2 * _KEYS_OF_FILE):
+            job.put("a", key, draw.randbytes(1000))
+            if key % _KEYS_OF_FILE == _KEYS_OF_FILE - 1:
+                job.put("b", key, b"small")
+                job.flush()
+        job.checkpoint()
+    store.put(str(root), f"{BUCKET}/kept", recursive=True)
+    large = {path for path in store.find(f"{BUCKET}/kept") if store.size(path) > remote_requests.WHOLE_BYTES}
+    assert len(large) == 2
+    rebase = {str(root): f"s3://{BUCKET}/kept"}
+    remote = statetool.load(f"s3://{BUCKET}/kept/chk-1", rebase=rebase, uids=["op"])
+    requests.requests.clear()
+    remote["op"].transform(lambda table: table, states=["b"]).write(f"s3://{BUCKET}/kept-copy")
+    spans = [span for path, span in requests.objects_read() if path.strip("/") in large]
+    assert len(spans) == 2
+    assert all(int(end) - int(start) < 1 << 20 for start, end in (span[6:].split("-") for span in spans))
+    copies = [path for method, path, *_ in requests.requests if method == "PUT" and "-copy-" in path]
+    assert len(copies) == len(large)
+    assert len(requests.requests) <= 8 * len(large) + _OF_SNAPSHOT
+    store.invalidate_cache()
+    assert statetool.verify(f"s3://{BUCKET}/kept-copy", deep=True).ok
+    assert statetool.load(f"s3://{BUCKET}/kept-copy", uids=["op"]).diff(remote).equal

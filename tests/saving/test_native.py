@@ -13,43 +13,20 @@ import pyarrow as pa
 import pytest
 
 import statetool
-from statetool.entries.form import StoredState
 from statetool.errors import OptionError, UnsupportedError
-from statetool.formats.backends.column_families import family_name
 from statetool.formats.heap import group_writer
 from statetool.formats.rocksdb import database_writer, table_writer
-from statetool.formats.rocksdb.files import DatabaseFiles
 from statetool.formats.rocksdb.slices import Slice
 from statetool.formats.rocksdb.table_writer import TAG, TableWriter
 from statetool.formats.rocksdb.tables import Tables
-from statetool.formats.stream import Stream
 from statetool.kernels.core.arrays import frozen
 from statetool.kernels.entries import heap_output
 from statetool.saving import local
 from tests.support.corpora.kryo_classes import CLASSES
 from tests.support.flink.corpus_cases import metadata_of
 from tests.support.snapshots.keyed_content import content_of
-from tests.support.snapshots.native import read_by_rocksdb
+from tests.support.snapshots.opened_databases import check_by_rocksdb, content, databases_of
 from tests.support.zoo import ZOO
-
-
-def databases_of(snapshot: str) -> list[tuple[DatabaseFiles, StoredState]]:
-    operators = statetool.load(snapshot)._inventory.operators.values()
-    return [(s.owned_database().files, s) for o in operators for s in o.keyed.managed]  # type: ignore[union-attr]
-
-
-def check_by_rocksdb(snapshot: str, work: Path) -> int:
-    """Let RocksDB open and read each database of a snapshot. Return the number of its entries."""
-    entries = 0
-    for number, (files, stored) in enumerate(databases_of(snapshot)):
-        folder = work / str(number)
-        folder.mkdir(parents=True)
-        for name, stream in files.files:
-            with stream.open() as f:
-                (folder / name).write_bytes(f.read_at(0, stream.size_bytes))
-        families = [family_name(meta.name) for meta in stored.header().states]
-        entries += sum(map(len, read_by_rocksdb(folder, families).values()))
-    return entries
 
 
 @pytest.mark.parametrize("backend", ["rocksdb", "forst", "heap"])
@@ -262,11 +239,6 @@ def real_last(table: TableWriter) -> bytes:
 def with_short_keys(table: TableWriter) -> TableWriter:
     table._index_keys = [key[:-1] for key in table._index_keys]
     return table
-
-
-def content(stream: Stream) -> bytes:
-    with stream.open() as f:
-        return bytes(f.read_at(0, stream.size_bytes))
 
 
 def test_set_carries_the_table_files_without_the_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

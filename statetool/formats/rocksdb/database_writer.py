@@ -1,6 +1,7 @@
 """New RocksDB databases from sorted entries: table files at the bottom level, a manifest and ``CURRENT``.
 
-RocksDB itself makes the other files (``OPTIONS``, ``IDENTITY``) when it opens a database without them.
+A new database may have table files of another one. No new file may contain keys within their bounds, because files of one level do not overlap, and
+new entries have sequence number 0. RocksDB itself makes the other files (``OPTIONS``, ``IDENTITY``) when it opens a database without them.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
 #: A table file may exceed its size by one part in this number.
 _PORTIONS: Final = 8
 _BOTTOM_LEVEL: Final = 6
-_MANIFEST_NUMBER: Final = 4
-_FIRST_NUMBER: Final = 5
+#: Number of the first file of a new database, its manifest.
+_FIRST_NUMBER: Final = 4
 #: Numbers of properties in the manifest: times of the oldest entry and of the file.
 _OLDEST_TIME, _FILE_TIME = 5, 6
 _SESSION_DIGITS: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -61,6 +62,8 @@ class DatabaseWriter:
         Opens a file by its name.
     families
         Names of the column families, besides ``default``.
+    manifest
+        Column families of another database with their files, which become part of this one. It is changed.
     table_bytes
         Size at which a table file ends, by default that of the settings.
     """
@@ -70,6 +73,7 @@ class DatabaseWriter:
         create: Callable[[str], FileOutput],
         families: Sequence[str],
         settings: TableSettings,
+        manifest: Manifest | None = None,
         *,
         table_bytes: int | None = None,
     ) -> None:
@@ -79,9 +83,13 @@ class DatabaseWriter:
         session = "".join(secrets.choice(_SESSION_DIGITS) for _ in range(_SESSION_SIZE))
         self._writer = str(uuid.uuid4()), session
         self._open: dict[int, tuple[TableWriter, FileOutput]] = {}
-        self._files: dict[int, list[TableFile]] = {i: [] for i in range(len(families))}
-        self._next_number = _FIRST_NUMBER
+        self._manifest = Manifest.of_new(_FIRST_NUMBER) if manifest is None else manifest
+        self._name = f"MANIFEST-{self._manifest.take_number():06d}"
+        self._numbers = [self._manifest.family_number(name) for name in families]
         self._last: dict[int, bytes] = {}
+        stored = self._manifest.files()
+        #: The first key of each table file of the other database, by column family: a new file ends before it.
+        self._edges = {i: sorted({f.smallest for f in stored[name]}) for i, name in enumerate(families)}
 
     def __enter__(self) -> Self:
         return self
@@ -111,14 +119,28 @@ class DatabaseWriter:
         self._last[family] = entries.key_at(len(entries) - 1)
         portion = (entries.value_end - entries.key[0]) // max(1, self.table_bytes // _PORTIONS)
         for start, stop in pairwise([0, *(np.flatnonzero(np.diff(portion)) + 1).tolist(), len(entries)]):
-            self._add(family, entries.part(start, stop))
+            self._add_between_stored(family, entries.part(start, stop))
+
+    def _add_between_stored(self, family: int, entries: Slice) -> None:
+        """Append entries, in another table file after each one of the other database."""
+        edges = self._edges[family]
+        at = 0
+        while edges and (stop := entries.position_of(edges[0])) < len(entries):
+            if stop > at:
+                self._add(family, entries.part(at, stop))
+            if family in self._open:
+                self._end_table(family)
+            at = stop
+            del edges[0]
+        self._add(family, entries.part(at, len(entries)))
 
     def _add(self, family: int, entries: Slice) -> None:
         if family not in self._open:
-            number, self._next_number = self._next_number, self._next_number + 1
+            number = self._manifest.take_number()
             out = self._create(f"{number:06d}.sst")
             out.__enter__()
-            table = TableWriter(out.write, family + 1, self._families[family], number, self._settings, self._writer)
+            name = self._families[family]
+            table = TableWriter(out.write, self._numbers[family], name, number, self._settings, self._writer)
             self._open[family] = table, out
         table, _ = self._open[family]
         table.add(entries)
@@ -136,20 +158,19 @@ class DatabaseWriter:
         out.__exit__(None, None, None)
         del self._open[family]
         now = varint(int(time.time()))
-        self._files[family].append(
+        self._manifest.add_file(
+            self._numbers[family],
             TableFile(
                 number=table.number, level=_BOTTOM_LEVEL, size_bytes=out.size_bytes, first=first, last=last,
                 sequences=(0, 0), properties=((_OLDEST_TIME, now), (_FILE_TIME, now)),
-            )
+            ),
         )  # fmt: skip
 
     def _finish(self) -> None:
         """Write the rest of the files."""
         self.end_tables(0)
-        name = f"MANIFEST-{_MANIFEST_NUMBER:06d}"
-        files = {family: self._files[i] for i, family in enumerate(self._families)}
-        self._write(name, Manifest.of_new(files, self._next_number).write({}))
-        self._write("CURRENT", f"{name}\n".encode())
+        self._write(self._name, self._manifest.write({}))
+        self._write("CURRENT", f"{self._name}\n".encode())
 
     def _write(self, name: str, data: bytes) -> None:
         out = self._create(name)

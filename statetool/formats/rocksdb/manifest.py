@@ -9,7 +9,7 @@ A written manifest has no history: each column family is added once, with its cu
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -28,7 +28,8 @@ BYTEWISE: Final = b"leveldb.BytewiseComparator"
 _COMPARATOR, _COMPACT_CURSOR, _DELETED_FILE = 1, 5, 6
 _LOG_NUMBER, _ATOMIC_GROUP = 2, 300
 _NEXT_FILE, _LAST_SEQUENCE, _PREVIOUS_LOG = 3, 4, 9
-_NUMBERS: Final = {_LOG_NUMBER, _NEXT_FILE, _LAST_SEQUENCE, _PREVIOUS_LOG, 10, 203, _ATOMIC_GROUP}
+_HIGHEST_FAMILY: Final = 203
+_NUMBERS: Final = {_LOG_NUMBER, _NEXT_FILE, _LAST_SEQUENCE, _PREVIOUS_LOG, 10, _HIGHEST_FAMILY, _ATOMIC_GROUP}
 _NEW_FILES: Final = {7, 100, 102, 103}
 _COLUMN_FAMILY, _ADD_FAMILY, _DROP_FAMILY = 200, 201, 202
 _MAY_BE_IGNORED: Final = 1 << 13
@@ -129,12 +130,58 @@ class Manifest:
         return manifest
 
     @classmethod
-    def of_new(cls, families: Mapping[str, Sequence[TableFile]], next_number: int) -> Manifest:
-        """Return the manifest of a new database, whose entries have sequence number 0."""
-        manifest = cls(numbers={_NEXT_FILE: next_number, _LAST_SEQUENCE: 0, _PREVIOUS_LOG: 0})
-        for number, (name, files) in enumerate(families.items(), start=1):
-            manifest.families[number] = _Family(name, files={(file.level, file.number): file for file in files})
-        return manifest
+    def of_new(cls, next_number: int) -> Manifest:
+        """Return the manifest of a new database without column families for states, whose entries have sequence number 0."""
+        return cls(numbers={_NEXT_FILE: next_number, _LAST_SEQUENCE: 0, _PREVIOUS_LOG: 0})
+
+    def select(self, families: Mapping[str, str], without: Collection[int]) -> Manifest:
+        """Return a manifest with some of the column families, and without some of their files, to which others are added.
+
+        Parameters
+        ----------
+        families
+            New names of the column families by their old names.
+        without
+            Numbers of the files that are left out.
+
+        Raises
+        ------
+        UnsupportedManifestError
+            The manifest has fields of unknown meaning.
+        """
+        if self.unknown:
+            raise UnsupportedManifestError(f"version edits with tags {sorted(self.unknown)}")
+        selected = {0: replace(self.families[0], files={})}
+        for number, family in self.families.items():
+            if number and family.name in families:
+                files = {key: file for key, file in family.files.items() if file.number not in without}
+                selected[number] = replace(family, name=families[family.name], files=files)
+        used = [file.number for family in self.families.values() for file in family.files.values()]
+        next_number = max(self.numbers.get(_NEXT_FILE, 0), *(number + 1 for number in used), 1)
+        highest = max(self.numbers.get(_HIGHEST_FAMILY, 0), *self.families)
+        numbers = {**self.numbers, _NEXT_FILE: next_number, _HIGHEST_FAMILY: highest}
+        return replace(self, families=selected, numbers=numbers)
+
+    def take_number(self) -> int:
+        """Return the number of a new file."""
+        number = self.numbers[_NEXT_FILE]
+        self.numbers[_NEXT_FILE] = number + 1
+        return number
+
+    def family_number(self, name: str) -> int:
+        """Return the number of a column family, which is added if there is none of this name."""
+        for number, family in self.families.items():
+            if number and family.name == name:
+                return number
+        number = max(self.numbers.get(_HIGHEST_FAMILY, 0), *self.families) + 1
+        if _HIGHEST_FAMILY in self.numbers:
+            self.numbers[_HIGHEST_FAMILY] = number
+        self.families[number] = _Family(name, log_number=self.families[0].log_number)
+        return number
+
+    def add_file(self, family: int, file: TableFile) -> None:
+        """Add a table file to a column family, given by its number."""
+        self.families[family].files[file.level, file.number] = file
 
     def files(self) -> dict[str, tuple[TableFile, ...]]:
         """Return the table files of each column family."""

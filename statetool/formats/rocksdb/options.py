@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, TypeAlias, TypeVar
 
 from statetool.formats.stream import Stream
@@ -14,6 +15,9 @@ Options: TypeAlias = dict[str, dict[str, str]]
 
 _FILE: Final = "OPTIONS-"
 _MOST_BYTES: Final = 1 << 20
+#: Sections of a column family, whose name follows in quotes.
+_OF_FAMILY: Final = re.compile(rb'\[((?:CFOptions|TableOptions/BlockBasedTable) )"(.*)"\]')
+_DEFAULT: Final = "default"
 
 
 def newest_options(files: Iterable[tuple[str, T]]) -> T | None:
@@ -42,3 +46,36 @@ def read_options(stream: Stream) -> Options:
         if is_set and not line.startswith("#"):
             section[name] = value
     return options
+
+
+def options_of_families(text: bytes, renamed: Mapping[str, str], added: Sequence[str]) -> bytes:
+    """Return the text of a file of options for other column families. Comments before the first section stay.
+
+    Parameters
+    ----------
+    renamed
+        New names of column families by their old names; others are left out.
+    added
+        Names of further column families, which get the options of another one with a name.
+    """
+    out: list[bytes] = []
+    sections: dict[str, list[bytes]] = {}
+    lines = out
+    for line in text.splitlines(keepends=True):
+        if line.startswith(b"["):
+            found = _OF_FAMILY.match(line.strip())
+            name = None if found is None else found[2].decode("utf-8", "surrogateescape")
+            lines = out if name in (None, _DEFAULT) else sections.setdefault(str(name), [])
+        lines.append(line)
+    for old, new in renamed.items():
+        out += _with_name(sections.get(old, ()), new)
+    template = next((lines for lines in sections.values()), ())
+    for name in added:
+        out += _with_name(template, name)
+    return b"".join(out)
+
+
+def _with_name(lines: Iterable[bytes], name: str) -> list[bytes]:
+    """Return the sections of a column family with another name."""
+    quoted = b'"' + name.encode("utf-8", "surrogateescape") + b'"]'
+    return [b"[" + found[1] + quoted + b"\n" if (found := _OF_FAMILY.match(line.strip())) else line for line in lines]

@@ -28,6 +28,7 @@ from statetool.io.threads import in_threads
 from statetool.kernels.core.arrays import Mask
 from statetool.saving.carry import carried_handle
 from statetool.saving.publish import StagedFile, Staging
+from statetool.saving.streams.filtered import FilteredStreams, filtered_streams
 from statetool.saving.streams.filters import EntryFilter, KeyFilter, ReplaceFilter
 from statetool.saving.streams.output import NewStream, StreamOutput, UnshuffledStreams
 from statetool.saving.streams.predicates import PredicateFilter
@@ -258,6 +259,14 @@ def database_streams(
     if not stored or unplaced:
         return None
     return DatabaseStreams(filter=entry_filter, stored=stored, inline_bytes=inline_bytes)
+
+
+def streams_in_place(
+    operator: OperatorInventory, entry_filter: EntryFilter, inline_bytes: int
+) -> FilteredStreams | DatabaseStreams | None:
+    """Plan to filter an operator's keyed state in its stored form; ``None`` if that form or the filter does not allow it."""
+    streams = filtered_streams(operator, entry_filter, inline_bytes)
+    return database_streams(operator, entry_filter, inline_bytes) if streams is None else streams
 
 
 def _can_be_changed(source: DatabaseSource) -> bool:

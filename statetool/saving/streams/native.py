@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Final
 
@@ -28,6 +28,7 @@ from statetool.formats.timers.raw_output import RawTimerWriter
 from statetool.kernels.core.arrays import Bytes, Int64s, frozen
 from statetool.kernels.entries.composite_keys import join_keys
 from statetool.saving.publish import Staging
+from statetool.saving.streams.kept_tables import KeptTables
 from statetool.saving.streams.output import GroupWriter, NewStream, Piece, StreamOutput
 from statetool.saving.streams.runs import PackedRun
 from statetool.snapshot.operator import OperatorInventory
@@ -54,11 +55,14 @@ class NativeForm:
         Whether timers are written as raw keyed state, which Flink restores wherever the job keeps its timers.
     settings
         Settings of the table files.
+    kept
+        Table files of the base that become part of the databases, by subtask. The handles of these databases do not name them.
     """
 
     checkpoint_id: int
     raw_timers: bool = False
     settings: TableSettings = _SETTINGS
+    kept: Mapping[int, KeptTables] = field(default_factory=dict)
 
     @classmethod
     def like(cls, base: OperatorInventory | None, checkpoint_id: int, *, raw_timers: bool) -> NativeForm:
@@ -113,14 +117,19 @@ class NativeForm:
             return NewStream(subtask=subtask, handle=None, files=raw.files, raw=_raw_handle(groups, writer, raw))
         families = {state: family for family, state in enumerate(states)}
         names = [family_name(meta.name) for meta in states.values()]
+        kept = self.kept.get(subtask)
+        manifest = None if kept is None else kept.read_manifest()
         with (
-            DatabaseWriter(create, names, self.settings) as database,
+            DatabaseWriter(create, names, self.settings, manifest) as database,
             StreamOutput(staging, "timers", inline_bytes=inline_bytes if timers else 1) as raw,
         ):
             writer = RawTimerWriter(raw.write, groups, timers)
             fill(_GroupsToDatabase(database, families, writer, prefix))
             if timers:
                 writer.finish()
+            if kept is not None and (options := kept.read_options(names)) is not None:
+                with create(options[0]) as out:
+                    out.write(options[1])
         with StreamOutput(staging, "keyed-meta", inline_bytes=inline_bytes) as meta:
             meta.write(write_keyed_header(replace(header, states=tuple(states.values()))))
         handle = IncrementalHandle(

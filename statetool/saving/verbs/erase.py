@@ -16,9 +16,8 @@ from statetool.io.threads import Map
 from statetool.saving.composition import OperatorChange
 from statetool.saving.forms import DEFAULT_FORMAT, SnapshotForm
 from statetool.saving.streams.condition_rules import names_in
-from statetool.saving.streams.databases import has_databases
+from statetool.saving.streams.databases import has_databases, streams_in_place
 from statetool.saving.streams.filters import EntryFilter, KeyFilter
-from statetool.saving.streams.in_place import streams_in_place
 from statetool.saving.streams.predicates import PredicateFilter
 from statetool.saving.streams.row_predicates import RowFilter
 from statetool.saving.streams.windows import WindowFilter
@@ -82,7 +81,7 @@ class ErasedOperator(OperatorRecord):
     form
         ``unchanged``: all bytes stay. ``in place``: key groups without removed entries keep their bytes, and so do blocks of table files of
         RocksDB and ForSt. ``rewritten``: all keyed state is written again in the format of the copy, because its form does not allow the
-        removal of entries.
+        removal of entries. Table files of RocksDB and ForSt without changed states and key groups are carried.
     skipped
         The reason why the keys cannot be keys of this operator, empty if they can.
     """
@@ -245,6 +244,7 @@ def _change(
         return _unchanged(target), None
     narrowed = search.filter if old_versions else _narrow(search.filter, search.removed)
     form = form_of(operator, narrowed, target)
+    # Any state may have old versions of the keys, so it is not said which states the filter changes.
     return form, OperatorChange(filter=narrowed)
 
 

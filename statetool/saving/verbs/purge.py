@@ -195,7 +195,7 @@ def _plan_operator(
     form: Form = "unchanged"
     if total.groups:
         narrowed = FilterChain(tuple(f.within(total.groups) for f in filters))
-        change = OperatorChange(filter=narrowed)
+        change = OperatorChange(filter=narrowed, filtered_states=frozenset(total.states))
         form = form_of(operator, narrowed, target)
     nothing = Count(0, 0)
     rows = []
