@@ -93,6 +93,8 @@ def _build_base(buildah: Buildah, target: Target, *, mark: str) -> None:
     suite, mirror = SUITE
     install = ["debootstrap", "--variant=minbase", f"--include={PACKAGES[target]}", suite, str(root), mirror]
     subprocess.run(install, check=True, stdout=subprocess.DEVNULL)
+    for downloaded in ("var/cache/apt", "var/lib/apt/lists"):  # published images have none
+        shutil.rmtree(root / downloaded)
     (root / MARK[1:]).write_text(mark)
     # Images built on it get packages only from their own folder: access to an index is not part of the test.
     (root / "etc" / "pip.conf").write_text("[global]\nno-index = true\n")

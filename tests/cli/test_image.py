@@ -52,8 +52,9 @@ def test_commands_run_without_spark_root_and_writable_files(image: Image, tmp_pa
     assert (version.returncode, version.stdout) == (0, f"statetool, version {statetool.__version__}\n")
     info = run(image, tmp_path, "statetool", "info", str(tmp_path / "savepoint"), "--json")
     assert info.returncode == 0, info.stderr
+    expected = statetool.load(ZOO)
     assert {o["operator_id"] for o in json.loads(info.stdout)["operators"]} == {
-        o.operator_id for o in statetool.load(ZOO).values()
+        expected[n].operator_id for n in expected
     }
     verified = run(image, tmp_path, "statetool", "verify", str(tmp_path / "savepoint"), "--deep")
     assert verified.returncode == 0, verified.stdout + verified.stderr
