@@ -21,6 +21,7 @@ from tests.support.facts import gather
 from tools import cli_reference, support_tables
 from tools.examples import GENERATED, ROOT, WIDTH, pages
 from tools.generated import PARTS, stale_parts
+from tools.translations import english_of
 
 DOCS: Final = ROOT / "docs"
 PAGES: Final = {str(page.relative_to(ROOT)): page.read_text("utf-8") for page in pages()}
@@ -43,8 +44,13 @@ FOREIGN: Final = {
 }
 
 
+def anchors(file: Path) -> set[str]:
+    """Return the anchors of a page's headings on the site: a Chinese page has those of its English page."""
+    return slugs((english_of(file) or file).read_text("utf-8"))
+
+
 def slugs(text: str) -> set[str]:
-    """Return the anchors of a page's headings, as the site spells them."""
+    """Return the anchors of headings, as the site spells them."""
     from markdown.extensions.toc import slugify
 
     headings = re.findall(r"^#+ (.*)$", FENCE.sub("", text), re.MULTILINE)
@@ -58,10 +64,10 @@ def test_links_lead_somewhere(name: str) -> None:
         path, _, anchor = link.partition("#")
         if ":" in path:
             continue
-        file = (ROOT / name).parent / path if path else ROOT / name
+        file = ((ROOT / name).parent / path if path else ROOT / name).resolve()
         if file.suffix == ".ipynb":
             file = ROOT / "notebooks" / file.name
-        known = slugs(file.read_text("utf-8")) if file.suffix == ".md" and file.exists() else set()
+        known = anchors(file) if file.suffix == ".md" and file.exists() else set()
         if not file.exists() or (anchor and anchor not in known):
             broken.append(link)
     assert not broken

@@ -5,16 +5,15 @@ from __future__ import annotations
 import pytest
 
 from tests.support.quick import quick
-from tools.examples import ROOT, check_page, has_examples, pages, run_page
+from tools.examples import ROOT, check_page, pages_with_examples, run_page
 
-PAGES = {str(page.relative_to(ROOT)): page.read_text("utf-8") for page in pages()}
-EXAMPLES = [name for name, text in PAGES.items() if has_examples(text)]
+PAGES = {str(page.relative_to(ROOT)): page.read_text("utf-8") for page in pages_with_examples()}
 #: Pages without Spark, and the README.
 QUICK = ("README.md", "docs/index.md", "docs/recipes/find-large-state.md", "docs/reference/types.md")
 
 
 @pytest.mark.whole
-@pytest.mark.parametrize("page", quick(EXAMPLES, *QUICK))
+@pytest.mark.parametrize("page", quick(list(PAGES), *QUICK))
 def test_examples_show_what_they_show(page: str) -> None:
     from statetool.spark.session import has_data_sources
 

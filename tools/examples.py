@@ -25,6 +25,7 @@ from typing import Any, Final
 
 from statetool.cli.output import COLUMNS
 from tools import sandbox
+from tools.translations import english_of
 
 ROOT: Final = sandbox.ROOT
 #: A block that is executed, and its output if it is shown. Blocks may be indented, as in a list or a tab.
@@ -47,8 +48,13 @@ class ExampleError(Exception):
 
 
 def pages() -> list[Path]:
-    """Return the pages that may contain examples."""
-    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    """Return the pages of the documentation in English and in Chinese."""
+    return [ROOT / "README.md", ROOT / "README.zh.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def pages_with_examples() -> list[Path]:
+    """Return the pages whose examples are executed: in English, because the Chinese ones have the same (:mod:`tools.translations`)."""
+    return [page for page in pages() if english_of(page) is None and has_examples(page.read_text("utf-8"))]
 
 
 def has_examples(text: str) -> bool:
@@ -215,7 +221,7 @@ def _run_one(page: Path, *, check: bool) -> None:
 def main() -> None:
     """Run the command line."""
     arguments = [a for a in sys.argv[1:] if a != "--check"]
-    chosen = [Path(name).resolve() for name in arguments] or pages()
+    chosen = [Path(name).resolve() for name in arguments] or pages_with_examples()
     if len(chosen) == 1:
         _run_one(chosen[0], check="--check" in sys.argv)
         return

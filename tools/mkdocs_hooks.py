@@ -1,4 +1,4 @@
-"""Hooks of ``mkdocs build``: the check of generated parts, and the notebooks as guides."""
+"""Hooks of ``mkdocs build``: the check of generated parts, the notebooks as guides, and the Chinese pages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mkdocs.exceptions import PluginError
 from mkdocs.plugins import event_priority
 from mkdocs.structure.files import File
 
-from tools import generated
+from tools import generated, translations
 
 ROOT: Final = Path(__file__).parents[1]
 #: Sphinx's roles, with which docstrings mark names.
@@ -40,17 +40,27 @@ def _guides() -> str:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
-    """Fail if a generated part is not that of the code."""
+    """Fail if a generated part is not that of the code. Give the headings of a Chinese page the anchors of its English page."""
     for name in generated.stale_parts(markdown):
         raise PluginError(
             f"{page.file.src_uri}: {name} is not that of the code: run python -m tools.generated docs/{page.file.src_uri}"
         )
-    return markdown
+    english = translations.english_of(Path(page.file.abs_src_path))
+    if english is None:
+        return markdown
+    page.meta["search"] = {"boost": 0.5}  # searches are in English, for whose words the English page comes first
+    return translations.with_english_anchors(markdown, english.read_text("utf-8"))
 
 
 def on_page_content(html: str, page: Any, config: Any, files: Any) -> str:
     """Remove the roles in docstrings, which Markdown shows as text."""
     return _ROLE.sub(r"\1", html)
+
+
+def on_post_page(output: str, page: Any, config: Any) -> str:
+    """Declare the language of a Chinese page, by which browsers choose fonts and voices."""
+    chinese = translations.english_of(Path(page.file.abs_src_path)) is not None
+    return output.replace('<html lang="en"', '<html lang="zh-Hans"', 1) if chinese else output
 
 
 def on_startup(command: str, dirty: bool) -> None:
