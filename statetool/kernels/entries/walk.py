@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from statetool.kernels.core.arrays import Int64s
+from statetool.kernels.core.arrays import Bytes, Int64s
 from statetool.kernels.core.codes import BAD_FLAG, OK, TRUNCATED
 from statetool.kernels.core.jit import inlined, jit
 from statetool.kernels.core.words import compare
@@ -33,8 +33,9 @@ WALK_MESSAGES: Final = {
 }
 
 
-#: Slots of the cursor of :func:`walk`: key group, position of the next entry (-1: the key group's start), state id.
-GROUP, POSITION, STATE = range(3)
+#: Slots of the cursor of :func:`walk`: key group, position of the next entry (-1: the key group's start), state id. Those that
+#: :func:`index_entries` has in addition: entries before the next one whose start is kept, number of entries of the wanted keys.
+GROUP, POSITION, STATE, UNTIL_START, FOUND = range(5)
 
 
 class KeyGroups(NamedTuple):
@@ -66,6 +67,15 @@ class StateRuns(NamedTuple):
     first_end: Int64s
     last: Int64s
     last_end: Int64s
+
+
+class KeySearch(NamedTuple):
+    """Wanted keys: uint8[] with all of them, int64[k + 1] where each begins, and int64[states], the bytes before the key in the entries of each
+    state, -1 for states without wanted entries."""
+
+    keys: Bytes
+    bounds: Int64s
+    shifts: Int64s
 
 
 @inlined
@@ -197,54 +207,93 @@ def walk(data, limit, groups, prefix, states, cursor, rows):
     return np.int64(OK), n, np.int64(0)
 
 
+@inlined
+def _has_wanted_key(data, start, end, search):
+    """Return True if the bytes from ``start`` on begin with a wanted key. Its last byte is compared first, because most keys differ there."""
+    for k in range(search.bounds.shape[0] - 1):
+        first, stop = search.bounds[k], search.bounds[k + 1]
+        size = stop - first
+        if start + size > end or (size > 0 and data[np.uint64(start + size - 1)] != search.keys[np.uint64(stop - 1)]):
+            continue
+        i = np.int64(0)
+        while i < size and data[np.uint64(start + i)] == search.keys[np.uint64(first + i)]:
+            i += 1
+        if i == size:
+            return True
+    return False
+
+
 @jit
-def index_entries(data, limit, groups, prefix, states, cursor, starts, runs):
-    """Find where entries begin, and whether the keys of each state ascend: as :func:`walk`, without rows.
+def index_entries(data, limit, groups, prefix, states, cursor, search, stride, starts, runs, rows):
+    """Find where entries begin, whether the keys of each state ascend, and the entries of some keys: as :func:`walk`, without other rows.
 
     Parameters
     ----------
-    data, limit, groups, prefix, states, cursor
+    data, limit, groups, prefix, states
         As in :func:`walk`.
+    cursor
+        int64[5], in and out.
+    search
+        :class:`KeySearch`.
+    stride
+        Number of entries of a state per start.
     starts
-        int64[n], out: the start of each entry. n is at least the number of entries that fit before ``limit``.
+        int64[m], out: the start of every ``stride``-th entry of each state. m is at least the number of those that fit before ``limit``.
     runs
         :class:`StateRuns`, out; keys start after the prefix.
+    rows
+        :class:`Rows`, out: entries that begin with a wanted key; not empty if keys are wanted.
 
     Returns
     -------
     code, count, position
-        As :func:`walk`; the count is that of ``runs``.
+        As :func:`walk`; the count is that of ``runs``. ``FULL`` also means that ``rows`` are full.
     """
-    n = m = 0
+    n = m = found = 0
+    cursor[FOUND] = 0
+    most = rows.state.shape[0] if search.bounds.shape[0] > 1 else -1
     while cursor[GROUP] < groups.starts.shape[0]:
         if cursor[POSITION] < 0:
             code, p = _open_group(data, limit, groups, states, cursor)
             if code != OK:
                 return code, n, p
-        end, number = groups.ends[cursor[GROUP]], groups.numbers[cursor[GROUP]]
-        p, last = cursor[POSITION], False
+        end, number, state = groups.ends[cursor[GROUP]], groups.numbers[cursor[GROUP]], cursor[STATE]
+        p, last, until = cursor[POSITION], False, cursor[UNTIL_START]
         if n == runs.state.shape[0]:
             return np.int64(FULL), n, p
-        first, key, key_end, ordered = m, p, p, 1
+        shift = search.shifts[state] if most >= 0 else np.int64(-1)
+        entries, first, first_end, key, key_end, ordered = 0, p, p, p, p, 1
         code = np.int64(OK)
         while not last:
+            if found == most:
+                code = np.int64(FULL)
+                break
             at = p
             code, p, stop, last = _measure_entry(data, at, limit, end, number, prefix)
             if code != OK:
                 break
             start = at + 4 + prefix
-            if m > first and compare(data, key, key_end, data, start, stop) > 0:
+            if entries == 0:
+                first, first_end = start, stop
+            elif compare(data, key, key_end, data, start, stop) > 0:
                 ordered = 0
-            starts[m] = at
-            m += 1
+            if until == 0:
+                starts[m] = at
+                m += 1
+                until = stride
+            until -= 1
+            entries += 1
+            if shift >= 0 and _has_wanted_key(data, start + shift, stop, search):
+                found = put_row(rows, found, state, number, start, stop, stop + 4, p)
             key, key_end = start, stop
             cursor[POSITION] = p
-        if m > first:
-            runs.state[n] = cursor[STATE]
+        cursor[UNTIL_START], cursor[FOUND] = until, found
+        if entries > 0:
+            runs.state[n] = state
             runs.ordered[n] = ordered
-            runs.entries[n] = m - first
-            runs.first[n] = starts[first] + 4 + prefix
-            runs.first_end[n] = runs.first[n] - prefix + read_i4(data, np.uint64(starts[first]))
+            runs.entries[n] = entries
+            runs.first[n] = first
+            runs.first_end[n] = first_end
             runs.last[n] = key
             runs.last_end[n] = key_end
             n += 1
@@ -253,7 +302,17 @@ def index_entries(data, limit, groups, prefix, states, cursor, starts, runs):
         code, p = _close_state(data, groups, states, cursor)
         if code != OK:
             return code, n, p
+        cursor[UNTIL_START] = 0
     return np.int64(OK), n, np.int64(0)
+
+
+@jit
+def match_keys(data, state, start, end, search, out):
+    """Set ``out`` uint8[n] to 1 for entries that begin with a wanted key of a :class:`KeySearch`; ``start .. end`` are their keys."""
+    for i in range(start.shape[0]):
+        shift = search.shifts[state[i]]
+        if shift >= 0 and _has_wanted_key(data, start[i] + shift, end[i], search):
+            out[i] = 1
 
 
 @inlined
