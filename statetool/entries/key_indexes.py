@@ -23,7 +23,7 @@ from statetool.formats.backends.canonical import LargeKeyGroup, Section, StreamL
 from statetool.formats.keyed.entries import EntryBatch
 from statetool.formats.keyed.header import KeyedHeader
 from statetool.io.threads import after_fork
-from statetool.kernels.entries.walk import match_keys
+from statetool.kernels.entries.key_search import match_keys
 
 #: Bytes of all indexes. Those of 100 million keys with four states have about 40 MB.
 _MOST_BYTES: Final = 64 << 20

@@ -15,7 +15,8 @@ import numpy as np
 from statetool.kernels.core import kept, numba_private
 from statetool.kernels.core.jit import BEFORE_COMPILING, NOTHING, Kernel, allowance
 from statetool.kernels.entries.heap import StatePrograms
-from statetool.kernels.entries.walk import KeyGroups, KeySearch, Rows, StateRuns
+from statetool.kernels.entries.key_search import KeySearch, StateRuns
+from statetool.kernels.entries.walk import KeyGroups, Rows
 from statetool.kernels.graphs.flat_program import Layout
 from statetool.kernels.rocksdb.merge import BlockRuns, MergeScratch
 

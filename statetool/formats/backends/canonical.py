@@ -23,21 +23,8 @@ from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.keyed.ranges import KeyGroupRange, adjacent
 from statetool.formats.stream import OpenStream, Stream
 from statetool.kernels.core.arrays import Int64s, frozen
-from statetool.kernels.entries.walk import (
-    FOUND,
-    FULL,
-    POSITION,
-    STATE,
-    UNTIL_START,
-    WALK_MESSAGES,
-    KeyGroups,
-    KeySearch,
-    Rows,
-    StateRuns,
-    index_entries,
-    rows_at,
-    walk,
-)
+from statetool.kernels.entries.key_search import FOUND, UNTIL_START, KeySearch, StateRuns, index_entries
+from statetool.kernels.entries.walk import FULL, POSITION, STATE, WALK_MESSAGES, KeyGroups, Rows, rows_at, walk
 
 WINDOW_BYTES: Final = 32 << 20
 #: Bytes of a window of which only the places of entries are needed: small enough to stay in the processor's cache.
@@ -453,7 +440,7 @@ class _Walker:
     def step_index(
         self, limit: int, regions: tuple[Region, ...], file: str, search: KeySearch, stride: int
     ) -> list[Int64s]:
-        """Find where every ``stride``-th entry begins, then the columns of :class:`~statetool.kernels.entries.walk.StateRuns`, and of the entries
+        """Find where every ``stride``-th entry begins, then the columns of :class:`~statetool.kernels.entries.key_search.StateRuns`, and of the entries
         of wanted keys."""
         most = limit // _SMALLEST_ENTRY + 1
         runs = StateRuns(*(np.empty(min(most, _MOST_RUNS), dtype=np.int64) for _ in StateRuns._fields))

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from statetool.kernels.core.arrays import Bytes, Int64s
+from statetool.kernels.core.arrays import Int64s
 from statetool.kernels.core.codes import BAD_FLAG, OK, TRUNCATED
 from statetool.kernels.core.jit import inlined, jit
 from statetool.kernels.core.words import compare
@@ -33,9 +33,8 @@ WALK_MESSAGES: Final = {
 }
 
 
-#: Slots of the cursor of :func:`walk`: key group, position of the next entry (-1: the key group's start), state id. Those that
-#: :func:`index_entries` has in addition: entries before the next one whose start is kept, number of entries of the wanted keys.
-GROUP, POSITION, STATE, UNTIL_START, FOUND = range(5)
+#: Slots of the cursor of :func:`walk`: key group, position of the next entry (-1: the key group's start), state id.
+GROUP, POSITION, STATE = range(3)
 
 
 class KeyGroups(NamedTuple):
@@ -57,27 +56,6 @@ class Rows(NamedTuple):
     value_end: Int64s
 
 
-class StateRuns(NamedTuple):
-    """Entries of the same state that follow each other: int64[m] each, state id, 1 if the keys ascend, number, the first and the last key."""
-
-    state: Int64s
-    ordered: Int64s
-    entries: Int64s
-    first: Int64s
-    first_end: Int64s
-    last: Int64s
-    last_end: Int64s
-
-
-class KeySearch(NamedTuple):
-    """Wanted keys: uint8[] with all of them, int64[k + 1] where each begins, and int64[states], the bytes before the key in the entries of each
-    state, -1 for states without wanted entries."""
-
-    keys: Bytes
-    bounds: Int64s
-    shifts: Int64s
-
-
 @inlined
 def put_row(rows, n, state, group, key, key_end, value, value_end):
     """Write row ``n`` of ``rows`` and return the index of the next."""
@@ -91,7 +69,7 @@ def put_row(rows, n, state, group, key, key_end, value, value_end):
 
 
 @inlined
-def _open_group(data, limit, groups, states, cursor):
+def open_group(data, limit, groups, states, cursor):
     """Skip the first state id of a key group; return code and position."""
     p, end = groups.starts[cursor[GROUP]], groups.ends[cursor[GROUP]]
     if p + 2 > limit:
@@ -104,7 +82,7 @@ def _open_group(data, limit, groups, states, cursor):
 
 
 @inlined
-def _measure_entry(data, p, limit, end, wanted, prefix):
+def measure_entry(data, p, limit, end, wanted, prefix):
     """Find the end of the entry at ``p`` of a key group with number ``wanted`` that ends at ``end``.
 
     Returns
@@ -140,7 +118,7 @@ def _measure_entry(data, p, limit, end, wanted, prefix):
 
 
 @inlined
-def _close_state(data, groups, states, cursor):
+def close_state(data, groups, states, cursor):
     """Skip the bytes after the last entry of a state; return code and position."""
     p, end = cursor[POSITION], groups.ends[cursor[GROUP]]
     if p + 2 > end:
@@ -187,7 +165,7 @@ def walk(data, limit, groups, prefix, states, cursor, rows):
     n = 0
     while cursor[GROUP] < groups.starts.shape[0]:
         if cursor[POSITION] < 0:
-            code, p = _open_group(data, limit, groups, states, cursor)
+            code, p = open_group(data, limit, groups, states, cursor)
             if code != OK:
                 return code, n, p
         end, number, state = groups.ends[cursor[GROUP]], groups.numbers[cursor[GROUP]], cursor[STATE]
@@ -196,123 +174,15 @@ def walk(data, limit, groups, prefix, states, cursor, rows):
             if n == rows.state.shape[0]:
                 return np.int64(FULL), n, p
             start = p + 4 + prefix
-            code, p, key_end, last = _measure_entry(data, p, limit, end, number, prefix)
+            code, p, key_end, last = measure_entry(data, p, limit, end, number, prefix)
             if code != OK:
                 return code, n, p
             n = put_row(rows, n, state, number, start, key_end, key_end + 4, p)
             cursor[POSITION] = p
-        code, p = _close_state(data, groups, states, cursor)
+        code, p = close_state(data, groups, states, cursor)
         if code != OK:
             return code, n, p
     return np.int64(OK), n, np.int64(0)
-
-
-@inlined
-def _has_wanted_key(data, start, end, search):
-    """Return True if the bytes from ``start`` on begin with a wanted key. Its last byte is compared first, because most keys differ there."""
-    for k in range(search.bounds.shape[0] - 1):
-        first, stop = search.bounds[k], search.bounds[k + 1]
-        size = stop - first
-        if start + size > end or (size > 0 and data[np.uint64(start + size - 1)] != search.keys[np.uint64(stop - 1)]):
-            continue
-        i = np.int64(0)
-        while i < size and data[np.uint64(start + i)] == search.keys[np.uint64(first + i)]:
-            i += 1
-        if i == size:
-            return True
-    return False
-
-
-@jit
-def index_entries(data, limit, groups, prefix, states, cursor, search, stride, starts, runs, rows):
-    """Find where entries begin, whether the keys of each state ascend, and the entries of some keys: as :func:`walk`, without other rows.
-
-    Parameters
-    ----------
-    data, limit, groups, prefix, states
-        As in :func:`walk`.
-    cursor
-        int64[5], in and out.
-    search
-        :class:`KeySearch`.
-    stride
-        Number of entries of a state per start.
-    starts
-        int64[m], out: the start of every ``stride``-th entry of each state. m is at least the number of those that fit before ``limit``.
-    runs
-        :class:`StateRuns`, out; keys start after the prefix.
-    rows
-        :class:`Rows`, out: entries that begin with a wanted key; not empty if keys are wanted.
-
-    Returns
-    -------
-    code, count, position
-        As :func:`walk`; the count is that of ``runs``. ``FULL`` also means that ``rows`` are full.
-    """
-    n = m = found = 0
-    cursor[FOUND] = 0
-    most = rows.state.shape[0] if search.bounds.shape[0] > 1 else -1
-    while cursor[GROUP] < groups.starts.shape[0]:
-        if cursor[POSITION] < 0:
-            code, p = _open_group(data, limit, groups, states, cursor)
-            if code != OK:
-                return code, n, p
-        end, number, state = groups.ends[cursor[GROUP]], groups.numbers[cursor[GROUP]], cursor[STATE]
-        p, last, until = cursor[POSITION], False, cursor[UNTIL_START]
-        if n == runs.state.shape[0]:
-            return np.int64(FULL), n, p
-        shift = search.shifts[state] if most >= 0 else np.int64(-1)
-        entries, first, first_end, key, key_end, ordered = 0, p, p, p, p, 1
-        code = np.int64(OK)
-        while not last:
-            if found == most:
-                code = np.int64(FULL)
-                break
-            at = p
-            code, p, stop, last = _measure_entry(data, at, limit, end, number, prefix)
-            if code != OK:
-                break
-            start = at + 4 + prefix
-            if entries == 0:
-                first, first_end = start, stop
-            elif compare(data, key, key_end, data, start, stop) > 0:
-                ordered = 0
-            if until == 0:
-                starts[m] = at
-                m += 1
-                until = stride
-            until -= 1
-            entries += 1
-            if shift >= 0 and _has_wanted_key(data, start + shift, stop, search):
-                found = put_row(rows, found, state, number, start, stop, stop + 4, p)
-            key, key_end = start, stop
-            cursor[POSITION] = p
-        cursor[UNTIL_START], cursor[FOUND] = until, found
-        if entries > 0:
-            runs.state[n] = state
-            runs.ordered[n] = ordered
-            runs.entries[n] = entries
-            runs.first[n] = first
-            runs.first_end[n] = first_end
-            runs.last[n] = key
-            runs.last_end[n] = key_end
-            n += 1
-        if code != OK:
-            return code, n, p
-        code, p = _close_state(data, groups, states, cursor)
-        if code != OK:
-            return code, n, p
-        cursor[UNTIL_START] = 0
-    return np.int64(OK), n, np.int64(0)
-
-
-@jit
-def match_keys(data, state, start, end, search, out):
-    """Set ``out`` uint8[n] to 1 for entries that begin with a wanted key of a :class:`KeySearch`; ``start .. end`` are their keys."""
-    for i in range(start.shape[0]):
-        shift = search.shifts[state[i]]
-        if shift >= 0 and _has_wanted_key(data, start[i] + shift, end[i], search):
-            out[i] = 1
 
 
 @inlined
@@ -365,7 +235,7 @@ def rows_at(data, starts, shift, stride, skipped, end, wanted, prefix, state, ro
                 break
             stop = known
             if k + 1 < stride:  # the ends of the last of these entries only are known
-                code, stop, _, _ = _measure_entry(data, p, known + 2, known + 2, wanted, prefix)
+                code, stop, _, _ = measure_entry(data, p, known + 2, known + 2, wanted, prefix)
                 if code != OK or stop > known:
                     return 0
             q = _known_entry(data, p, stop, wanted, prefix)
