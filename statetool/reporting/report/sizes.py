@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
-from statetool.errors import StatetoolError
+from statetool.errors import StatetoolError, several
 from statetool.html.markup import Html, element, join, table
 from statetool.html.numbers import count, share, size, size_text
 from statetool.html.operators import operator_ids, operator_name
@@ -105,9 +105,7 @@ def subtasks(statistics: Statistics) -> Html:
         evenness: tuple[Any, ...] = ("", "")
         if skew_rows:
             most = max(skew_rows, key=lambda s: s.size_bytes)
-            words = (
-                f"sizes of {len(skew_rows):,} subtasks; the largest, {most.subtask}, has {size_text(most.size_bytes)}"
-            )
+            words = f"sizes of {several(len(skew_rows), 'subtask')}; the largest, {most.subtask}, has {size_text(most.size_bytes)}"
             chart = charts.columns(
                 [s.size_bytes for s in skew_rows], lambda a, b, n: f"{_range('subtask', a, b)}: {n:,} bytes{'' if a == b else ' at most'}", words
             )  # fmt: skip
