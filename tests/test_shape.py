@@ -58,6 +58,7 @@ PROCESS_STATE: Final[Mapping[str, str]] = {
     "io.requests.REQUESTS": "limits of requests to servers, and responses up to a size and an age; a snapshot sees none from before its opening",
     "formats.rocksdb.database._OPEN": "up to two databases with open files",
     "formats.rocksdb.database._BEGUN": "parsed files of databases that are about to be opened, up to a number of files",
+    "entries.key_indexes.INDEXES": "where entries of looked-up key groups begin, up to a size; a file that changed has another index",
     "java.classes.class_path._MAPPED": "jars in memory, as long as a class path uses them",
     "java.classes.class_path._INDEXES": "indexes of jars, as long as a class path uses them",
     "kernels.core.jit._namespaces": "one per module of kernels",

@@ -65,8 +65,8 @@ class EntryRequest:
     states
         Names of states; ``None`` for all. Entries of other states may be returned too.
     keys
-        Encoded keys to read, ``None`` for all. Entries of other keys may be returned too. Ignored for timers, which do not start with their
-        key.
+        Encoded keys to read, ``None`` for all. Entries of other keys may be returned too. Databases ignore it for timers, which do not start
+        with their key.
     whole_keys
         Whether all entries of a key, of all ``states``, are in one batch.
     batch_bytes
@@ -129,7 +129,7 @@ class KeyGroupReader(Protocol):
 
     @property
     def reads_by_key(self) -> bool:
-        """Whether :meth:`batches` of some keys reads only parts of the key groups. Otherwise :attr:`EntryRequest.keys` is ignored."""
+        """Whether :meth:`batches` of some keys reads only parts of the key groups from the first time on, and timers have a request of their own."""
         ...
 
     def group_sizes(self) -> Mapping[int, int]:

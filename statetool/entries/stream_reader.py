@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from statetool.entries.doubled_timers import join_doubled
 from statetool.entries.form import EntryRequest
+from statetool.entries.key_indexes import entries_of_keys, keep_keys
 from statetool.entries.selection import StateSelection
 from statetool.entries.sizes import STATE_BYTES
 from statetool.entries.whole_keys import merge_by_key, partition_by_key_hash
@@ -23,6 +24,10 @@ _LEAST_WINDOW: Final = 1 << 20
 _WINDOWS: Final = 8
 #: Minimum number of batches in the memory of a read, however many states there are.
 _BATCHES: Final = 4
+#: Smaller key groups are read whole, although only some keys are needed.
+_LEAST_SEARCHED: Final = 1 << 20
+#: Maximum number of keys that are compared with each entry.
+_MOST_KEYS: Final = 8
 
 
 class StreamReader:
@@ -57,13 +62,29 @@ class StreamReader:
         share = _COMPRESSED_SHARE if self.layout.compressed else 1
         of_states = min(STATE_BYTES * self.layout.states, request.memory_bytes // _BATCHES)
         for groups in batches_of(ranges, limit=max(request.batch_bytes, of_states) // share):
-            if len(groups) > 1 or not is_larger(self.f, groups[0], self.layout, limit):
+            if self._finds_keys(groups):
+                yield from self._entries_of_keys(groups[0], request.keys or ())
+            elif len(groups) > 1 or not is_larger(self.f, groups[0], self.layout, limit):
                 yield read_entries(self.f, groups, self.layout)
             elif self.layout.heap is not None:
                 yield from self._large_heap_group(groups[0], self.layout.heap)
             else:
                 with open_large(self.f, groups[0], self.layout) as large:
                     yield from self._large_group(large)
+
+    def _finds_keys(self, groups: Sequence[KeyGroupRange]) -> bool:
+        """Return True for a large key group from which only a few keys are read."""
+        request = self.request
+        few = request.keys is not None and len(request.keys) <= _MOST_KEYS and not request.whole_keys
+        return few and self.header.stored_ids is None and len(groups) == 1 and groups[0].size_bytes >= _LEAST_SEARCHED
+
+    def _entries_of_keys(self, group: KeyGroupRange, keys: Sequence[bytes]) -> Iterator[EntryBatch]:
+        header, states = self.stored, self.request.states
+        if self.layout.heap is not None:
+            yield from keep_keys(heap_windows(self.f, group, header, window=_LEAST_WINDOW), header, states, keys)
+            return
+        with open_large(self.f, group, self.layout) as large:
+            yield from entries_of_keys(large, header, states, keys)
 
     def _large_heap_group(self, group: KeyGroupRange, header: KeyedHeader) -> Iterator[EntryBatch]:
         windows = heap_windows(self.f, group, header, window=self._window())

@@ -56,6 +56,9 @@ class StreamFormat:
 class StoredStream(StoredState):
     """The stream of one subtask."""
 
+    #: Whether key groups have the layout of the heap backend, if it has been found out.
+    known_heap: bool | None = None
+
     @property
     def handle(self) -> KeyGroupsHandle:
         """The handle."""
@@ -176,11 +179,17 @@ class StoredStream(StoredState):
         )
 
     def _is_heap(self, ranges: Sequence[KeyGroupRange]) -> bool:
-        """Return True for the layout of the heap backend, False for the canonical one; errors as for :func:`_is_heap_layout`."""
+        """Return True for the layout of the heap backend, False for the canonical one; errors as for :func:`_is_heap_layout`.
+
+        The first key groups that are needed are read, once.
+        """
+        if self.known_heap is not None:
+            return self.known_heap
         header = self.header()
         with self.stream.open() as f:
             try:
-                return _is_heap_layout(f, header, ranges, self.read_context.context.prefix)
+                self.known_heap = _is_heap_layout(f, header, ranges, self.read_context.context.prefix)
+                return self.known_heap
             except FormatError as error:
                 raise error.at(operator=self.read_context.operator, file=self.stream.file) from error.__cause__
 

@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 from statetool.errors import FormatError, SnapshotNotFoundError
 from statetool.io import requests
 from statetool.io.deletion import check_deletion, noticing_deletion
-from statetool.io.files import BYTES_READ, is_local, read_range, read_ranges, size_of
+from statetool.io.files import BYTES_READ, Stamp, is_local, read_range, read_ranges, size_of
 from statetool.io.open_files import close_file, open_file
 from statetool.io.requests import REQUESTS, Opening, Range, RequestedRange, is_busy, new_opening
 
@@ -170,6 +170,11 @@ class OpenStream:
             close_file(self._opened)
         if self._ahead is not None:
             self._ahead.close()
+
+    @property
+    def stamp(self) -> Stamp | None:
+        """Numbers that are others for another content of its local file, ``None`` for other streams."""
+        return None if self._opened is None else self._opened.file.stamp
 
     def read_at(self, offset: int, length: int) -> memoryview:
         """Read exactly ``length`` bytes from ``offset`` on.

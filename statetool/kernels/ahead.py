@@ -15,11 +15,14 @@ import numpy as np
 from statetool.kernels.core import kept, numba_private
 from statetool.kernels.core.jit import BEFORE_COMPILING, NOTHING, Kernel, allowance
 from statetool.kernels.entries.heap import StatePrograms
-from statetool.kernels.entries.walk import KeyGroups, Rows, StateRuns
+from statetool.kernels.entries.key_search import KeySearch, StateRuns
+from statetool.kernels.entries.walk import KeyGroups, Rows
 from statetool.kernels.graphs.flat_program import Layout
 from statetool.kernels.rocksdb.merge import BlockRuns, MergeScratch
 
-_TUPLES: Final = {t.__name__: t for t in (BlockRuns, MergeScratch, KeyGroups, Layout, Rows, StatePrograms, StateRuns)}
+_TUPLES: Final = {
+    t.__name__: t for t in (BlockRuns, MergeScratch, KeyGroups, KeySearch, Layout, Rows, StatePrograms, StateRuns)
+}
 _WORDS: Final = re.compile(r"\w+\([^)]*\)|\S+")
 
 #: Each line of ``signatures.txt`` is a kernel and its argument types. An array is written as the NumPy name of its element type, then ``:2`` if

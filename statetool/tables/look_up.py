@@ -216,7 +216,7 @@ class KeyReader:
         """Return the requests of a source. Databases are read by key, except for timers, which are stored by time."""
         own = EntryRequest(states=self._names, batch_bytes=_BATCH_BYTES, memory_bytes=self._memory_bytes, reads_on=True)
         if not source.reads_by_key:
-            return (own,)
+            return (replace(own, keys=wanted),)
         timers = tuple(m.name for m in source.header().states if m.kind == "timers" and m.name in self._names)
         others = tuple(name for name in self._names if name not in timers)
         return (

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from statetool.errors import FormatError
@@ -21,7 +21,7 @@ from tests.support.snapshots.canonical import Entry, key_group_bytes, snappy
 
 Rows = list[tuple[int, int, bytes, bytes]]
 HEADER = b"header"
-WAYS = ["whole", "windows", "sections"]
+WAYS = ["whole", "windows", "sections", "find"]
 
 
 def stream_of(groups: Sequence[tuple[int, bytes]], *, compressed: bool = False) -> tuple[Stream, list[KeyGroupRange]]:
@@ -49,7 +49,13 @@ entries = st.lists(st.tuples(st.binary(max_size=9), st.binary(max_size=40)), min
 states = st.lists(entries, min_size=1, max_size=4)
 
 
-@settings(max_examples=60)
+@pytest.fixture(autouse=True)
+def _few_entries_per_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(canonical, "STRIDE", 2)
+    monkeypatch.setattr(canonical, "_MOST_FOUND", 2)
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(states, min_size=1, max_size=5), st.booleans(), st.booleans(), st.integers(1, 200))
 def test_every_way_to_walk_finds_the_same_entries(
     groups: list[list[list[Entry]]], wide: bool, compressed: bool, window: int
@@ -85,12 +91,33 @@ def test_every_way_to_walk_finds_the_same_entries(
                             batch, ends = group.entries([(section, first, stop)])
                             assert ends == [stop - first]
                             assert rows_of(batch) == of_state[first:stop]
+                    check_find(group, own, window)
                     together, ends = group.entries([(s, 0, s.entries) for s in sections])
                     assert rows_of(together) == own
                     assert ends[-1] == len(own)
         if len(ranges) > 2:
             assert rows_of(read_entries(f, [ranges[0], ranges[2]], layout)) == [
                 w for w in wanted if w[0] in (numbers[0], numbers[2])
+            ]
+
+
+def check_find(group: canonical.LargeKeyGroup, own: Rows, window: int) -> None:
+    """Compare the entries that begin with some keys, in all states and in one."""
+    keys = [b"", b"absent!", *(k[:size] for _, _, k, _ in own[:2] for size in (1, len(k)))]
+    sections = group.sections(window)
+    for wanted in ([keys[0]], keys[1:2], keys[2:], [own[-1][2] + b"x"]):
+        expected = [w for w in own if w[1] != 1 and w[2].startswith(tuple(wanted))]
+        search = canonical.key_search(wanted, [0, -1, 0, 0])
+        found, batches = group.find(search, window)
+        assert rows_of(*batches) == expected
+        assert [(s.state, s.ordered, s.entries, s.end) for s in found] == [
+            (s.state, s.ordered, s.entries, s.end) for s in sections
+        ]
+        for section, full in zip(found, sections, strict=True):
+            assert section.starts.tolist() == full.starts[:: section.stride].tolist()
+            only = canonical.key_search(wanted, [0 if n == section.state else -1 for n in range(4)])
+            assert rows_of(*group.find_in(section, only, window)) == [
+                w for w in own if w[1] == section.state and w[2].startswith(tuple(wanted))
             ]
 
 
@@ -169,6 +196,7 @@ def check_refused(raw: bytes, message: str, offset: int | None, *, way: str) -> 
             "whole": lambda: read_entries(f, ranges, layout),
             "windows": lambda: list(group.windows(11)),
             "sections": lambda: group.sections(11),
+            "find": lambda: group.find(canonical.key_search([b"k"], [0, 0]), 11),
         }
         with pytest.raises(FormatError, match=message) as caught:
             ways[way]()

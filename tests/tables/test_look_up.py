@@ -13,6 +13,7 @@ import pytest
 
 import statetool
 from statetool.columns.python_values import rows_to_python
+from statetool.entries import stream_reader
 from statetool.entries.selection import key_starts
 from statetool.errors import EncodeError, OptionError, StatetoolError, UnknownNameError
 from statetool.java.hashing.keys import KeyHasher, decode_key
@@ -126,14 +127,20 @@ def assert_equal_to_scan(operator: statetool.Operator, most: int) -> int:
     return len(keys)
 
 
-def test_a_look_up_has_what_scans_of_all_tables_have() -> None:
+@pytest.mark.parametrize("searched", [False, True])
+def test_a_look_up_has_what_scans_of_all_tables_have(searched: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if searched:
+        monkeypatch.setattr(stream_reader, "_LEAST_SEARCHED", 0)
     operators = [o for o in statetool.load(ZOO).operators.values() if o.inventory.listed_keyed]
     assert sum(assert_equal_to_scan(operator, 3) for operator in operators) > 25
 
 
 @pytest.mark.full
-def test_look_ups_in_snapshots_of_all_backends(corpus: Path) -> None:
+@pytest.mark.parametrize("searched", [False, True])
+def test_look_ups_in_snapshots_of_all_backends(corpus: Path, searched: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """States that cannot be decoded are the same in both, so that only operators without them are compared."""
+    if searched:
+        monkeypatch.setattr(stream_reader, "_LEAST_SEARCHED", 0)
     compared = 0
     for metadata in sorted(corpus.rglob("_metadata")):
         for operator in statetool.load(str(metadata.parent)).operators.values():

@@ -10,6 +10,7 @@ from typing import Any, Final
 import pytest
 
 import statetool
+from statetool.entries import stream_reader
 from statetool.entries.streams import StreamSource
 from statetool.formats import stream as streams
 from statetool.formats.key_groups import range_for
@@ -84,7 +85,10 @@ def look_up(world: World, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, set[str
     return content, read - {"_metadata"}
 
 
-def test_a_canonical_savepoint(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("searched", [False, True])
+def test_a_canonical_savepoint(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, searched: bool) -> None:
+    if searched:
+        monkeypatch.setattr(stream_reader, "_LEAST_SEARCHED", 0)
     (tmp_path / "sp").mkdir()
     operator = savepoint(tmp_path / "sp", subtasks())
     upload(world, tmp_path / "sp")

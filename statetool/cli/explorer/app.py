@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -13,11 +13,12 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 import statetool
 from statetool.cli.explorer import pages
-from statetool.cli.explorer.guard import Guard
+from statetool.cli.explorer.guard import Admission, Guard
+from statetool.cli.explorer.long_reads import LongReads
 from statetool.cli.explorer.opened import Snapshots
 from statetool.cli.explorer.style import SHEET
 from statetool.cli.output import JSON_VERSION, json_text
@@ -36,9 +37,11 @@ from statetool.types.operators import operator_fields
 _TYPES: Final = {"csv": "text/csv; charset=utf-8", "parquet": "application/vnd.apache.parquet"}
 #: Attempts to follow the newest checkpoint, while Flink deletes those before it.
 _ATTEMPTS: Final = 4
+#: Longer answers in JSON are refused.
+_MOST_ANSWER: Final = 16 << 20
 
 
-def application(snapshots: Snapshots, token: str, port: int) -> ASGIApp:
+def application(snapshots: Snapshots, admission: Admission) -> ASGIApp:
     """Return the application."""
     own = _Routes(snapshots)
     made: dict[str, Callable[[Snapshots, dict[str, str]], str]] = {
@@ -53,13 +56,14 @@ def application(snapshots: Snapshots, token: str, port: int) -> ASGIApp:
             Route("/", own.home),
             Route("/style.css", _style),
             *(Route(path, own.page(make)) for path, make in made.items()),
+            Route("/sizes", own.sizes),
             Route("/download", own.download),
             Route("/api/snapshots", own.api(own.list_snapshots)),
             Route("/api/get", own.api(own.look_up)),
         ],
     )
     # The outermost layer, so that answers to unexpected errors have its headers, too.
-    return Guard(app, token, port)
+    return Guard(app, admission)
 
 
 def _style(request: Request) -> Response:
@@ -79,11 +83,26 @@ def _parameters(request: Request) -> dict[str, str]:
     return dict(request.query_params)
 
 
+class _PageInParts(StreamingResponse):
+    """A page that is sent while it is made. Its generator is closed if the browser stops loading it."""
+
+    def __init__(self, parts: Generator[str, None, None]) -> None:
+        super().__init__(parts, media_type="text/html")
+        self._parts = parts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._parts.close()
+
+
 class _Routes:
     """Handlers of requests. They are not coroutines, so that Starlette runs them in threads."""
 
     def __init__(self, snapshots: Snapshots) -> None:
         self._snapshots = snapshots
+        self._reads = LongReads()
 
     def home(self, request: Request) -> Response:
         """Return the directory, or the only snapshot."""
@@ -102,6 +121,15 @@ class _Routes:
     def _page(self, make: Callable[[], str]) -> Response:
         try:
             return HTMLResponse(make())
+        except StatetoolError as error:
+            return HTMLResponse(pages.error_page(self._snapshots, str(error)), _status(error))
+
+    def sizes(self, request: Request) -> Response:
+        """Return the sizes of all states, keys and subtasks, after a read of all state."""
+        try:
+            name = request.query_params.get("s") or self._snapshots.newest()
+            crumbs = pages.crumbs_of(self._snapshots, name, "sizes")
+            return _PageInParts(self._reads.sizes_page(self._snapshots, name, crumbs))
         except StatetoolError as error:
             return HTMLResponse(pages.error_page(self._snapshots, str(error)), _status(error))
 
@@ -149,7 +177,9 @@ class _Routes:
              "modified_ms": row.modified_ms, "problem": row.problem}
             for of, row in self._snapshots.rows()
         ]  # fmt: skip
-        return _json({"snapshots": rows, "newest": name})
+        listing = self._snapshots.listing
+        age = 0.0 if listing is None else round(listing.age_s, 1)
+        return _json({"snapshots": rows, "newest": name, "age_s": age})
 
     def look_up(self, request: Request, name: str) -> Response:
         """Return the state of one key, with the id of the checkpoint as its ETag."""
@@ -180,6 +210,9 @@ def _json(
     answer: dict[str, Any], status: HTTPStatus = HTTPStatus.OK, headers: dict[str, str] | None = None
 ) -> Response:
     text = json_text({"json_version": JSON_VERSION, **answer}, ascii_only=True)
+    if len(text) > _MOST_ANSWER:
+        words = f"the answer has {len(text):,} bytes, more than {_MOST_ANSWER:,}. add state=NAME, or use statetool get"
+        return _json({"error": words}, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
     return Response(text + "\n", status, headers, media_type="application/json")
 
 

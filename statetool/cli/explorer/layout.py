@@ -22,6 +22,12 @@ def link(text: Any, page: str, **given: Any) -> Html:
 
 def document(title: str, crumbs: Sequence[Any], *parts: Any) -> str:
     """Return a page. ``crumbs`` are the links to the pages above it, and its own name."""
+    before, after = opening(title, crumbs)
+    return f"{before}{join(parts)}{after}"
+
+
+def opening(title: str, crumbs: Sequence[Any]) -> tuple[str, str]:
+    """Return what is before and after the content of a page; ``crumbs`` as for :func:`document`."""
     head = join(
         [
             Html('<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'),
@@ -34,8 +40,8 @@ def document(title: str, crumbs: Sequence[Any], *parts: Any) -> str:
     top = element("header", element("nav", trail, **{"aria-label": "pages above"}), element("h1", title))
     skip = element("a", "Skip to the content", href="#content", class_="skip")
     foot = element("footer", "Read only. Made by statetool.")
-    shown = element("body", skip, top, element("main", *parts, id="content"), foot, class_="statetool")
-    return f"<!DOCTYPE html>\n{element('html', element('head', head), shown, lang='en')}\n"
+    begin = f'<!DOCTYPE html>\n<html lang="en">{element("head", head)}<body class="statetool">{skip}{top}<main id="content">'
+    return begin, f"</main>{foot}</body></html>\n"
 
 
 def field(name: str, label: str, value: str | None, **more: Any) -> Html:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final
 
 import statetool
 from statetool.cli.assistants.bounds import OutsideError, Root
+from statetool.cli.explorer.latest import Latest
 from statetool.errors import SnapshotNotFoundError
+from statetool.operations.cluster.overview import read_overview
+from statetool.operations.cluster.paths import is_job
 from statetool.operations.directories.snapshots import SnapshotRow
 
 _MOST_OPEN: Final = 8
-#: Seconds for which a listing of a directory is used again.
-_LISTED_S: Final = 1.0
 #: The name of the only snapshot.
 ONLY: Final = "."
 
@@ -29,6 +29,13 @@ class Snapshots:
         Opens a snapshot.
     is_root
         Whether the path is a directory of snapshots. Then no file outside of it is read.
+
+    Attributes
+    ----------
+    listing
+        The snapshots of the directory; ``None`` if one snapshot is served.
+    overview
+        What the JobManager says about the job; ``None`` if the path is not the URL of one.
     """
 
     def __init__(self, path: str, load: Callable[[str], statetool.Savepoint], *, is_root: bool) -> None:
@@ -37,7 +44,8 @@ class Snapshots:
         self._root = Root(path, load) if is_root else None
         self._open: OrderedDict[str, statetool.Savepoint] = OrderedDict()
         self._lock = threading.Lock()
-        self._listed: tuple[float, list[tuple[str, SnapshotRow]]] = (-_LISTED_S, [])
+        self.listing = None if self._root is None else Latest(self._root.rows)
+        self.overview = Latest(lambda: read_overview(path)) if is_root and is_job(path) else None
 
     @property
     def is_root(self) -> bool:
@@ -46,12 +54,7 @@ class Snapshots:
 
     def rows(self) -> list[tuple[str, SnapshotRow]]:
         """Return the snapshots of a directory with their names, by job and id."""
-        if self._root is None:
-            return []
-        with self._lock:
-            if time.monotonic() - self._listed[0] > _LISTED_S:
-                self._listed = (time.monotonic(), self._root.rows())
-            return self._listed[1]
+        return [] if self.listing is None else self.listing.get()
 
     def newest(self) -> str:
         """Return the name of the newest complete snapshot.
@@ -72,7 +75,8 @@ class Snapshots:
         """Forget a snapshot that was deleted, and the listing with it."""
         with self._lock:
             self._open.pop(name, None)
-            self._listed = (-_LISTED_S, [])
+        if self.listing is not None:
+            self.listing.forget()
 
     def open(self, name: str) -> statetool.Savepoint:
         """Open a snapshot.

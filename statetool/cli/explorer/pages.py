@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Any, Final
 
@@ -13,8 +14,10 @@ from statetool.cli.explorer.layout import address, document, field, form, link
 from statetool.cli.explorer.opened import Snapshots
 from statetool.cli.explorer.queries import run_query, table_names
 from statetool.columns.python_values import rows_to_python
+from statetool.compatibility.check import check_inventories
+from statetool.compatibility.verdicts import Check
 from statetool.errors import OptionError, StatetoolError, several
-from statetool.html.markup import Html, element, html, table
+from statetool.html.markup import Html, element, html, join, table
 from statetool.html.numbers import change, moment, size
 from statetool.html.operators import operator_name
 from statetool.reporting.report import sections, sizes
@@ -28,6 +31,10 @@ from statetool.tables.request import ScanRequest
 from statetool.tables.rows import first_rows
 
 PAGE_ROWS: Final = 50
+#: An older listing says so.
+_SHOWN_AGE_S: Final = 3.0
+#: Releases of Flink that the page of a snapshot offers for a check.
+_RELEASES: Final = ("1.20", "2.0", "2.1", "2.2", "2.3")
 #: Rows before a page are read again, so that pages end here.
 MOST_ROWS: Final = 10_000
 _MOST_DIFFERENCES: Final = 200
@@ -37,6 +44,40 @@ Given = Mapping[str, str]
 
 def _home(snapshots: Snapshots) -> Html:
     return link(snapshots.path, "")
+
+
+def crumbs_of(snapshots: Snapshots, name: str, *below: Any) -> list[Any]:
+    """Return the links to the pages above one of a snapshot, and its own names."""
+    return [_home(snapshots), link(name, "snapshot", s=name), *below]
+
+
+def _freshness(snapshots: Snapshots) -> Html:
+    """Return when the directory was listed, if that is some time ago."""
+    listing = snapshots.listing
+    if listing is None or (listing.age_s < _SHOWN_AGE_S and not listing.problem):
+        return Html("")
+    words = f"Listed {listing.age_s:,.0f} s ago. "
+    words += f"It could not be listed again: {listing.problem}" if listing.problem else "It is being listed again."
+    return element("p", words, class_="warn", role="status")
+
+
+def _failed(snapshots: Snapshots) -> Html:
+    """Return the failed checkpoints that the JobManager remembers."""
+    if snapshots.overview is None:
+        return Html("")
+    try:
+        failed = snapshots.overview.get().failed
+    except StatetoolError as error:
+        return join([element("h2", "Failed checkpoints"), element("p", str(error), class_="warn", role="alert")])
+    if not failed:
+        return element("p", "The JobManager remembers no failed checkpoints.", class_="soft")
+    rows = [
+        (f.checkpoint_id, f.kind, element("time", moment(f.triggered_ms)), f"{f.duration_ms / 1000:,.1f} s", f.reason)
+        for f in reversed(failed)
+    ]
+    return join(
+        [element("h2", "Failed checkpoints"), table(("id", "kind", "triggered", "failed after", "reason"), rows)]
+    )
 
 
 def root_page(snapshots: Snapshots) -> str:
@@ -67,7 +108,9 @@ def root_page(snapshots: Snapshots) -> str:
         "Snapshots",
         [snapshots.path],
         element("p", several(len(rows), "snapshot"), class_="soft"),
+        _freshness(snapshots),
         _time_line(snapshots) if rows else "",
+        _failed(snapshots),
         table(names, listed[::-1]) if listed else element("p", "No snapshots below this directory."),
         compare,
     )
@@ -109,10 +152,19 @@ def snapshot_page(snapshots: Snapshots, given: Given) -> str:
     name = given.get("s") or snapshots.newest()
     savepoint = snapshots.open(name)
     facts = describe(savepoint.inventory, savepoint.execution)
+    if release := given.get("flink"):
+        facts = replace(facts, check=_checked(savepoint, release), against=f"Flink {release}")
     found = report_findings(facts)
     parts: list[Any] = [summary(facts, found)]
     if found.leading:
         parts += [element("h2", "Findings"), finding_blocks(found.leading)]
+    chosen = release if release in _RELEASES else _RELEASES[-1]
+    parts.append(
+        form("snapshot", {"s": name}, _choice("flink", "Would Flink restore it?", [*_RELEASES], chosen), button="Check")
+    )
+    if facts.check is not None and not isinstance(facts.check, StatetoolError):
+        parts += [element("h2", "Restore"), sections.verdicts(facts.check, facts.against)]
+    parts.append(element("p", link("Sizes of keys, key groups and subtasks", "sizes", s=name), " (reads all state)"))
     parts += [element("h2", "Tables"), *_schemas(savepoint, name)]
     parts += [element("h2", "Query"), _query_form(name, "")]
     parts += [element("h2", "Operators"), sizes.operators(facts.operators, facts.statistics)]
@@ -120,6 +172,15 @@ def snapshot_page(snapshots: Snapshots, given: Given) -> str:
         parts += [element("h2", "Sources and sinks"), inner]
     crumbs = [_home(snapshots), name] if snapshots.is_root else [snapshots.path]
     return document(f"Snapshot {savepoint.checkpoint_id}", crumbs, *parts)
+
+
+def _checked(savepoint: statetool.Savepoint, release: str) -> Check | StatetoolError:
+    try:
+        return check_inventories(savepoint.inventory, None, release, None)
+    except OptionError:
+        raise
+    except StatetoolError as error:
+        return error
 
 
 def _schemas(savepoint: statetool.Savepoint, name: str) -> list[Html]:

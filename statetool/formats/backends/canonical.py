@@ -23,7 +23,8 @@ from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.keyed.ranges import KeyGroupRange, adjacent
 from statetool.formats.stream import OpenStream, Stream
 from statetool.kernels.core.arrays import Int64s, frozen
-from statetool.kernels.entries.walk import FULL, WALK_MESSAGES, KeyGroups, Rows, StateRuns, index_entries, rows_at, walk
+from statetool.kernels.entries.key_search import FOUND, UNTIL_START, KeySearch, StateRuns, index_entries
+from statetool.kernels.entries.walk import FULL, POSITION, STATE, WALK_MESSAGES, KeyGroups, Rows, rows_at, walk
 
 WINDOW_BYTES: Final = 32 << 20
 #: Bytes of a window of which only the places of entries are needed: small enough to stay in the processor's cache.
@@ -36,6 +37,16 @@ _SMALLEST_ENTRY: Final = 9
 _LENGTH_BYTES: Final = 4
 _ID_BYTES: Final = 2
 _MOST_RUNS: Final = 1 << 16
+#: Bytes of a window in which entries of some keys are looked for.
+_FIND_BYTES: Final = 1 << 20
+#: Entries of wanted keys that one step of a scan returns.
+_MOST_FOUND: Final = 1 << 12
+#: Entries of a state per start that a scan for keys keeps: the index of a key group is about a thousandth of it.
+STRIDE: Final = 128
+
+
+#: Cursor of a walk that has not begun.
+_START: Final = (0, -1, 0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,26 +181,57 @@ class Section:
         return int(self.starts[first // self.stride]), end
 
 
-class _EntryIndex:
-    """Collector of the sections of a key group. It keeps the starts of all entries, or of fewer if there are too many."""
+def key_search(keys: Sequence[bytes], shifts: Sequence[int]) -> KeySearch:
+    """Return the search for entries that begin with one of some keys.
 
-    def __init__(self, most: int) -> None:
+    Parameters
+    ----------
+    shifts
+        Bytes before the key in the entries of each state, -1 for states to leave out.
+    """
+    bounds = np.cumsum([0, *map(len, keys)])
+    parts = np.frombuffer(b"".join(keys), dtype=np.uint8), bounds, np.array(shifts, dtype=np.int64)
+    for part in parts[1:]:
+        part.flags.writeable = False
+    return KeySearch(*parts)
+
+
+_NO_SEARCH: Final = key_search((), ())
+
+
+class _EntryIndex:
+    """Collector of the sections of a key group.
+
+    It keeps the starts of every ``of_scan``-th entry of a state, as a scan finds them, or of fewer if there are too many.
+    """
+
+    def __init__(self, most: int, of_scan: int = 1) -> None:
         self.most = most
-        self.stride = 1
+        self.of_scan = of_scan
+        #: Starts of the scan per start that is kept.
+        self.every = 1
         self.kept = 0
         #: State, whether its keys ascend, number of entries, and their starts.
         self.found: list[tuple[int, bool, int, list[Int64s]]] = []
 
-    def add(self, state: int, *, follows: bool, ordered: bool, starts: Int64s) -> None:
-        """Add entries, which follow the earlier ones of their state or are the first ones of a state."""
+    def add(self, state: int, more: int, *, follows: bool, ordered: bool, starts: Int64s) -> None:
+        """Add ``more`` entries, which follow the earlier ones of their state or are the first ones of a state."""
         state, before, entries, parts = self.found.pop() if follows else (state, True, 0, [])
-        parts.append(starts[-entries % self.stride :: self.stride])
+        parts.append(starts[-self._starts_of(entries) % self.every :: self.every].copy())
         self.kept += len(parts[-1])
-        self.found.append((state, before and ordered, entries + len(starts), parts))
+        self.found.append((state, before and ordered, entries + more, parts))
         while self.kept > max(self.most, len(self.found)):
-            self.stride *= 2
+            self.every *= 2
             self.found = [(s, o, n, [np.concatenate(p)[::2].copy()]) for s, o, n, p in self.found]
             self.kept = sum(len(p[0]) for *_, p in self.found)
+
+    def starts_in(self, more: int, *, follows: bool) -> int:
+        """Return the number of starts that a scan finds in ``more`` entries."""
+        before = self.found[-1][2] if follows else 0
+        return self._starts_of(before + more) - self._starts_of(before)
+
+    def _starts_of(self, entries: int) -> int:
+        return -(-entries // self.of_scan)
 
     def sections(self, size_bytes: int) -> list[Section]:
         """Return the sections of a key group with ``size_bytes``."""
@@ -197,7 +239,7 @@ class _EntryIndex:
         # Two bytes follow the last entry of a state: the id of the next one.
         ends = [*(int(s[0]) for s in starts[1:]), *([size_bytes] if starts else [])]
         return [
-            Section(state, ordered, entries, own, self.stride, end - _ID_BYTES)
+            Section(state, ordered, entries, own, self.of_scan * self.every, end - _ID_BYTES)
             for (state, ordered, entries, _), own, end in zip(self.found, starts, ends, strict=True)
         ]
 
@@ -243,15 +285,51 @@ class LargeKeyGroup:
         FormatError
             Damaged; with file, offset and key group.
         """
-        index = _EntryIndex(most)
+        return self._scan(window, _EntryIndex(most), _NO_SEARCH, [])
+
+    def find(self, search: KeySearch, window: int = _FIND_BYTES) -> tuple[list[Section], list[EntryBatch]]:
+        """Read the whole key group for the entries of some keys. Return its sections, and batches of these entries over copies of their bytes.
+
+        Raises
+        ------
+        FormatError
+            Damaged; with file, offset and key group.
+        """
+        batches: list[EntryBatch] = []
+        return self._scan(window, _EntryIndex(_MOST_STARTS, STRIDE), search, batches), batches
+
+    def find_in(self, section: Section, search: KeySearch, window: int = _FIND_BYTES) -> list[EntryBatch]:
+        """Read a section for the entries of some keys, as :meth:`find` does."""
+        batches: list[EntryBatch] = []
+        self._scan(window, _EntryIndex(0, STRIDE), search, batches, section)
+        return batches
+
+    def _scan(
+        self,
+        window: int,
+        index: _EntryIndex,
+        search: KeySearch,
+        batches: list[EntryBatch],
+        within: Section | None = None,
+    ) -> list[Section]:
+        """Read the key group, or a section, add what is found to ``index`` and ``batches``, and return the sections."""
         last_key = b""
-        for at, data, (starts, *runs) in self._walk(window, _Walker.step_index):
+
+        def step(walker: _Walker, limit: int, regions: tuple[Region, ...], file: str) -> list[Int64s]:
+            return walker.step_index(limit, regions, file, search, index.of_scan)
+
+        for at, data, columns in self._walk(window, step, within):
+            starts, runs, rows = columns[0], columns[1:8], columns[8:]
+            if len(rows[0]):
+                found = _batch(data, rows, (self.region.moved(0, at),), self.file)
+                batches.append(found.span(0, len(found)))
             done = 0
             for state, ordered, entries, first, first_end, last, last_end in np.stack(runs, axis=1).tolist():
                 follows = bool(index.found) and index.found[-1][0] == state
                 ascending = bool(ordered) and not (follows and bytes(data[first:first_end]) < last_key)
-                index.add(state, follows=follows, ordered=ascending, starts=starts[done : done + entries] + at)
-                done += entries
+                n = index.starts_in(entries, follows=follows)
+                index.add(state, entries, follows=follows, ordered=ascending, starts=starts[done : done + n] + at)
+                done += n
                 last_key = bytes(data[last:last_end])
         return index.sections(self.size_bytes)
 
@@ -286,18 +364,23 @@ class LargeKeyGroup:
         return _batch(frozen(data), list(columns), tuple(regions), self.file), ends
 
     def _walk(
-        self, window: int, step: Callable[[_Walker, int, tuple[Region, ...], str], list[Int64s]]
+        self,
+        window: int,
+        step: Callable[[_Walker, int, tuple[Region, ...], str], list[Int64s]],
+        within: Section | None = None,
     ) -> Iterator[tuple[int, npt.NDArray[np.uint8], list[Int64s]]]:
-        """Yield the bytes of windows and what ``step`` finds in them, each with the offset of the bytes in the key group."""
-        at, resume, state = 0, -1, 0
+        """Yield the bytes of windows and what ``step`` finds in them, each with the offset of the bytes in the key group.
+
+        With ``within``, only windows that have bytes of a section.
+        """
+        at, cursor = (0, _START) if within is None else (int(within.starts[0]), (0, 0, within.state, 0, 0))
         region, size = self.region, self.size_bytes
-        while at < size or resume == -1:
+        while at < (size if within is None else within.end) or cursor is _START:
             length = min(window, size - at)
             while True:
                 data = _readonly(self.plain.read_at(self.offset + at, length))
                 numbers = np.array([region.key_group])
-                walker = _Walker(data, np.zeros(1, dtype=np.int64), np.array([size - at]), numbers, self.layout)
-                walker.cursor[1], walker.cursor[2] = resume, state
+                walker = _Walker(data, np.zeros(1, dtype=np.int64), np.array([size - at]), numbers, self.layout, cursor)
                 columns = step(walker, length, (region.moved(0, at),), self.file)
                 if len(columns[0]) or walker.done or length == size - at:
                     break
@@ -308,8 +391,8 @@ class LargeKeyGroup:
                 return
             if not len(columns[0]):
                 raise FormatError("the key group ends inside an entry").at(file=self.file, key_group=region.key_group)
-            at += int(walker.cursor[1])
-            resume, state = 0, int(walker.cursor[2])
+            at += int(walker.cursor[POSITION])
+            cursor = (0, 0, int(walker.cursor[STATE]), int(walker.cursor[UNTIL_START]), 0)
 
 
 @contextmanager
@@ -332,10 +415,18 @@ def open_large(f: OpenStream, group: KeyGroupRange, layout: StreamLayout) -> Ite
 class _Walker:
     """Resumable walk over key groups in one buffer."""
 
-    def __init__(self, data: Any, starts: Any, ends: Any, numbers: Any, layout: StreamLayout) -> None:
+    def __init__(
+        self,
+        data: Any,
+        starts: Any,
+        ends: Any,
+        numbers: Any,
+        layout: StreamLayout,
+        cursor: tuple[int, ...] = _START,
+    ) -> None:
         self.data, self.layout = data, layout
         self._groups = KeyGroups(starts, ends, numbers)
-        self.cursor = np.array([0, -1, 0], dtype=np.int64)
+        self.cursor = np.array(cursor, dtype=np.int64)
         self.done = False
 
     def step(self, limit: int, regions: tuple[Region, ...], file: str) -> list[Int64s]:
@@ -346,14 +437,26 @@ class _Walker:
         found = walk(self.data, limit, self._groups, self.layout.prefix, self.layout.states, self.cursor, rows)
         return [column[: self._count(found, regions, file)] for column in rows]
 
-    def step_index(self, limit: int, regions: tuple[Region, ...], file: str) -> list[Int64s]:
-        """Find where entries begin, and then the columns of :class:`~statetool.kernels.entries.walk.StateRuns`."""
-        starts = np.empty(limit // _SMALLEST_ENTRY + 1, dtype=np.int64)
-        runs = StateRuns(*(np.empty(min(len(starts), _MOST_RUNS), dtype=np.int64) for _ in StateRuns._fields))
+    def step_index(
+        self, limit: int, regions: tuple[Region, ...], file: str, search: KeySearch, stride: int
+    ) -> list[Int64s]:
+        """Find where every ``stride``-th entry begins, then the columns of :class:`~statetool.kernels.entries.key_search.StateRuns`, and of the entries
+        of wanted keys."""
+        most = limit // _SMALLEST_ENTRY + 1
+        runs = StateRuns(*(np.empty(min(most, _MOST_RUNS), dtype=np.int64) for _ in StateRuns._fields))
+        # Each run has one more start than its share of the entries.
+        starts = np.empty(most // stride + len(runs.state) + 1 if stride > 1 else most, dtype=np.int64)
+        rows = Rows(*(np.empty(_MOST_FOUND if len(search.bounds) > 1 else 0, dtype=np.int64) for _ in Rows._fields))
         layout = self.layout
-        found = index_entries(self.data, limit, self._groups, layout.prefix, layout.states, self.cursor, starts, runs)
-        columns = [column[: self._count(found, regions, file)] for column in runs]
-        return [starts, *columns] if len(columns[0]) else [starts[:0], *columns]
+        n = self._count(
+            index_entries(
+                self.data, limit, self._groups, layout.prefix, layout.states, self.cursor, search, stride, starts, runs, rows
+            ),
+            regions,
+            file,
+        )  # fmt: skip
+        found = int(self.cursor[FOUND])
+        return [starts if n else starts[:0], *(column[:n] for column in runs), *(column[:found] for column in rows)]
 
     def _count(self, found: tuple[int, int, int], regions: tuple[Region, ...], file: str) -> int:
         """Return how many were found."""

@@ -34,7 +34,7 @@ NUMBER_BYTES: Final = 4
 _ROOM: Final = 64 << 10
 _LEAST_ROWS: Final = 1 << 10
 #: Estimated bytes of an entry, for the allocation of rows.
-_ENTRY_BYTES: Final = 24
+_ENTRY_BYTES: Final = 16
 _MESSAGES: Final = {
     BAD_PREFIX: "expected the number of the key group",
     BAD_STATE: "a state id that the header does not have, or that came before",

@@ -56,18 +56,6 @@ class Rows(NamedTuple):
     value_end: Int64s
 
 
-class StateRuns(NamedTuple):
-    """Entries of the same state that follow each other: int64[m] each, state id, 1 if the keys ascend, number, the first and the last key."""
-
-    state: Int64s
-    ordered: Int64s
-    entries: Int64s
-    first: Int64s
-    first_end: Int64s
-    last: Int64s
-    last_end: Int64s
-
-
 @inlined
 def put_row(rows, n, state, group, key, key_end, value, value_end):
     """Write row ``n`` of ``rows`` and return the index of the next."""
@@ -81,7 +69,7 @@ def put_row(rows, n, state, group, key, key_end, value, value_end):
 
 
 @inlined
-def _open_group(data, limit, groups, states, cursor):
+def open_group(data, limit, groups, states, cursor):
     """Skip the first state id of a key group; return code and position."""
     p, end = groups.starts[cursor[GROUP]], groups.ends[cursor[GROUP]]
     if p + 2 > limit:
@@ -94,7 +82,7 @@ def _open_group(data, limit, groups, states, cursor):
 
 
 @inlined
-def _measure_entry(data, p, limit, end, wanted, prefix):
+def measure_entry(data, p, limit, end, wanted, prefix):
     """Find the end of the entry at ``p`` of a key group with number ``wanted`` that ends at ``end``.
 
     Returns
@@ -130,7 +118,7 @@ def _measure_entry(data, p, limit, end, wanted, prefix):
 
 
 @inlined
-def _close_state(data, groups, states, cursor):
+def close_state(data, groups, states, cursor):
     """Skip the bytes after the last entry of a state; return code and position."""
     p, end = cursor[POSITION], groups.ends[cursor[GROUP]]
     if p + 2 > end:
@@ -177,7 +165,7 @@ def walk(data, limit, groups, prefix, states, cursor, rows):
     n = 0
     while cursor[GROUP] < groups.starts.shape[0]:
         if cursor[POSITION] < 0:
-            code, p = _open_group(data, limit, groups, states, cursor)
+            code, p = open_group(data, limit, groups, states, cursor)
             if code != OK:
                 return code, n, p
         end, number, state = groups.ends[cursor[GROUP]], groups.numbers[cursor[GROUP]], cursor[STATE]
@@ -186,71 +174,12 @@ def walk(data, limit, groups, prefix, states, cursor, rows):
             if n == rows.state.shape[0]:
                 return np.int64(FULL), n, p
             start = p + 4 + prefix
-            code, p, key_end, last = _measure_entry(data, p, limit, end, number, prefix)
+            code, p, key_end, last = measure_entry(data, p, limit, end, number, prefix)
             if code != OK:
                 return code, n, p
             n = put_row(rows, n, state, number, start, key_end, key_end + 4, p)
             cursor[POSITION] = p
-        code, p = _close_state(data, groups, states, cursor)
-        if code != OK:
-            return code, n, p
-    return np.int64(OK), n, np.int64(0)
-
-
-@jit
-def index_entries(data, limit, groups, prefix, states, cursor, starts, runs):
-    """Find where entries begin, and whether the keys of each state ascend: as :func:`walk`, without rows.
-
-    Parameters
-    ----------
-    data, limit, groups, prefix, states, cursor
-        As in :func:`walk`.
-    starts
-        int64[n], out: the start of each entry. n is at least the number of entries that fit before ``limit``.
-    runs
-        :class:`StateRuns`, out; keys start after the prefix.
-
-    Returns
-    -------
-    code, count, position
-        As :func:`walk`; the count is that of ``runs``.
-    """
-    n = m = 0
-    while cursor[GROUP] < groups.starts.shape[0]:
-        if cursor[POSITION] < 0:
-            code, p = _open_group(data, limit, groups, states, cursor)
-            if code != OK:
-                return code, n, p
-        end, number = groups.ends[cursor[GROUP]], groups.numbers[cursor[GROUP]]
-        p, last = cursor[POSITION], False
-        if n == runs.state.shape[0]:
-            return np.int64(FULL), n, p
-        first, key, key_end, ordered = m, p, p, 1
-        code = np.int64(OK)
-        while not last:
-            at = p
-            code, p, stop, last = _measure_entry(data, at, limit, end, number, prefix)
-            if code != OK:
-                break
-            start = at + 4 + prefix
-            if m > first and compare(data, key, key_end, data, start, stop) > 0:
-                ordered = 0
-            starts[m] = at
-            m += 1
-            key, key_end = start, stop
-            cursor[POSITION] = p
-        if m > first:
-            runs.state[n] = cursor[STATE]
-            runs.ordered[n] = ordered
-            runs.entries[n] = m - first
-            runs.first[n] = starts[first] + 4 + prefix
-            runs.first_end[n] = runs.first[n] - prefix + read_i4(data, np.uint64(starts[first]))
-            runs.last[n] = key
-            runs.last_end[n] = key_end
-            n += 1
-        if code != OK:
-            return code, n, p
-        code, p = _close_state(data, groups, states, cursor)
+        code, p = close_state(data, groups, states, cursor)
         if code != OK:
             return code, n, p
     return np.int64(OK), n, np.int64(0)
@@ -306,7 +235,7 @@ def rows_at(data, starts, shift, stride, skipped, end, wanted, prefix, state, ro
                 break
             stop = known
             if k + 1 < stride:  # the ends of the last of these entries only are known
-                code, stop, _, _ = _measure_entry(data, p, known + 2, known + 2, wanted, prefix)
+                code, stop, _, _ = measure_entry(data, p, known + 2, known + 2, wanted, prefix)
                 if code != OK or stop > known:
                     return 0
             q = _known_entry(data, p, stop, wanted, prefix)

@@ -24,13 +24,15 @@ def bar(value: float, most: float) -> Html:
     return _svg("bar", 100, 10, [element("rect", width=width, height=10)], stretched=True)
 
 
-def columns(values: Sequence[int], label: Callable[[int, int, int], str]) -> Html:
+def columns(values: Sequence[int], label: Callable[[int, int, int], str], words: str | None = None) -> Html:
     """Return one column per value; a column of several values is as high as the largest.
 
     Parameters
     ----------
     label
         Returns the title of a column, from its first and last index and its value.
+    words
+        What the chart shows, for readers who do not see it.
     """
     most = max(values, default=0)
     bars = []
@@ -39,11 +41,11 @@ def columns(values: Sequence[int], label: Callable[[int, int, int], str]) -> Htm
         height = round(_HEIGHT * value / most, 2) if most > 0 else 0
         title = element("title", label(first, last, value))
         bars.append(element("rect", title, x=x, y=round(_HEIGHT - height, 2), width=0.85, height=height))
-    return _svg("columns", max(len(bars), _LEAST_COLUMNS), _HEIGHT, bars, stretched=True)
+    return _svg("columns", max(len(bars), _LEAST_COLUMNS), _HEIGHT, bars, stretched=True, words=words)
 
 
-def heat_map(values: Sequence[int], label: Callable[[int, int, int], str]) -> Html:
-    """Return one cell per value, stronger for larger values; a cell of several values shows their sum. ``label`` as for :func:`columns`."""
+def heat_map(values: Sequence[int], label: Callable[[int, int, int], str], words: str | None = None) -> Html:
+    """Return one cell per value, stronger for larger values; a cell of several values shows their sum. Others as for :func:`columns`."""
     cells = list(_runs(len(values), MOST_CELLS))
     sums = [sum(values[first : last + 1]) for first, last in cells]
     most = max([1, *sums])
@@ -53,7 +55,7 @@ def heat_map(values: Sequence[int], label: Callable[[int, int, int], str]) -> Ht
         look = {"fill-opacity": strength} if value > 0 else {"class": "empty"}
         title = element("title", label(first, last, value))
         squares.append(element("rect", title, x=i % _CELLS_A_ROW, y=i // _CELLS_A_ROW, width=0.9, height=0.9, **look))
-    return _svg("heat", _CELLS_A_ROW, -(-len(cells) // _CELLS_A_ROW), squares)
+    return _svg("heat", _CELLS_A_ROW, -(-len(cells) // _CELLS_A_ROW), squares, words=words)
 
 
 def line(values: Sequence[int]) -> Html:
@@ -75,12 +77,16 @@ def _runs(number: int, most: int) -> Iterator[tuple[int, int]]:
         yield first, min(first + step, number) - 1
 
 
-def _svg(kind: str, width: int, height: int, children: Sequence[Html], *, stretched: bool = False) -> Html:
+def _svg(
+    kind: str, width: int, height: int, children: Sequence[Html], *, stretched: bool = False, words: str | None = None
+) -> Html:
+    """Return a chart. Without words it repeats a number of the text beside it, and is hidden from screen readers."""
+    named = {"aria-hidden": "true"} if words is None else {"role": "img", "aria-label": words}
     return element(
         "svg",
         *children,
         class_=kind,
         viewBox=f"0 0 {width} {height}",
         preserveAspectRatio="none" if stretched else None,
-        role="img",
+        **named,
     )

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
-from statetool.errors import StatetoolError
+from statetool.errors import StatetoolError, several
 from statetool.html.markup import Html, element, join, table
 from statetool.html.numbers import count, share, size, size_text
 from statetool.html.operators import operator_ids, operator_name
@@ -82,7 +82,7 @@ def key_groups(statistics: Statistics) -> Html:
             largest, most = max(group_bytes.items(), key=lambda pair: pair[1])
             words = f"{len(group_bytes):,} of {operator.max_parallelism:,} key groups have entries; the largest, {largest}, has {size_text(most)} uncompressed"
             values = [group_bytes[g] for g in range(operator.max_parallelism)]
-            chart = charts.heat_map(values, lambda a, b, n: f"{_range('key group', a, b)}: {n:,} bytes")
+            chart = charts.heat_map(values, lambda a, b, n: f"{_range('key group', a, b)}: {n:,} bytes", words)
             maps += [element("h3", operator_name(operator.operator)), element("p", words, class_="soft"), chart]
     return join(maps)
 
@@ -104,8 +104,10 @@ def subtasks(statistics: Statistics) -> Html:
         skew_rows, restore_rows = skew.get((operator, parallelism), []), restore.get((operator, parallelism), [])
         evenness: tuple[Any, ...] = ("", "")
         if skew_rows:
+            most = max(skew_rows, key=lambda s: s.size_bytes)
+            words = f"sizes of {several(len(skew_rows), 'subtask')}; the largest, {most.subtask}, has {size_text(most.size_bytes)}"
             chart = charts.columns(
-                [s.size_bytes for s in skew_rows], lambda a, b, n: f"{_range('subtask', a, b)}: {n:,} bytes{'' if a == b else ' at most'}"
+                [s.size_bytes for s in skew_rows], lambda a, b, n: f"{_range('subtask', a, b)}: {n:,} bytes{'' if a == b else ' at most'}", words
             )  # fmt: skip
             evenness = (chart, f"{max(s.of_mean for s in skew_rows):.2f} × the mean")
         slowest = max((r.seconds for r in restore_rows), default=None)
@@ -153,7 +155,8 @@ def _sizes(rows: Sequence[DistributionRow]) -> tuple[Any, ...]:
     def label(low: int, high: int, number: int) -> str:
         return f"{1 << lowest + low >> 1:,} to {(1 << lowest + high) - 1:,}: {number:,}"
 
-    chart = charts.columns(counts, label)
+    words = f"how many {first.what.replace('_', ' ')}s of {first.state} have each size"
+    chart = charts.columns(counts, label, words)
     return (
         first.state,
         first.what.replace("_", " "),

@@ -72,6 +72,8 @@ def pages() -> dict[str, str]:
         "snapshot": "/snapshot",
         "table": f"/table?o={operator}",
         "key": f"/key?o={operator}&key=a",
+        "restore": "/snapshot?flink=2.3",
+        "sizes": "/sizes",
         "query": "/sql?q=FROM+states+SELECT+*",
         "differences": "/diff?a=.&b=.",
         "error": "/table?o=none",

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import http.client
 import io
 import json
+import re
 import shutil
-from collections.abc import Iterator
+import subprocess
+import threading
+from collections.abc import Callable, Iterable, Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Final
@@ -16,13 +20,18 @@ import pyarrow.parquet as pq
 import pytest
 
 import statetool
+from statetool.cli.assistants.bounds import Root
+from statetool.cli.explorer import app, latest, long_reads
+from statetool.cli.explorer.latest import Latest
+from statetool.cli.explorer.server import read_token
+from statetool.errors import OptionError, StatetoolError
 from tests.support.servers.explorer import Answer, Explorer, exploring
 from tests.support.snapshots.build import STRING
 from tests.support.snapshots.canonical import Subtask, composite_key, encoded, group_of, keyed, savepoint, serializer
 from tests.support.zoo import ZOO
 
 DEMO: Final = Path(statetool.__file__).parent / "demo" / "savepoint"
-PATHS: Final = ("/", "/snapshot", "/table?o=orders", "/key?o=orders&key=Ada", "/sql", "/diff?a=1&b=2", "/download?o=orders",
+PATHS: Final = ("/", "/snapshot", "/table?o=orders", "/key?o=orders&key=Ada", "/sql", "/diff?a=1&b=2", "/download?o=orders", "/sizes",
                 "/api/get?o=orders&key=Ada", "/api/snapshots", "/style.css", "/nothing")  # fmt: skip
 SCRIPT: Final = "</td><script>alert(1)</script><img src=x onerror=alert(2)>\"'"
 
@@ -136,6 +145,134 @@ def test_every_answer_has_the_policy(demo: Explorer) -> None:
     assert demo.get("/sql?q=" + "x" * 20_000).status == 414
 
 
+# ---- limits ------------------------------------------------------------------------------------
+
+
+def test_too_many_requests_are_answered_with_429() -> None:
+    with exploring(str(DEMO), is_root=False, per_second=0.2) as explorer:
+        statuses = [explorer.get("/style.css").status for _ in range(4)]
+        limited = explorer.get("/api/get?o=orders&key=Ada")
+        refused = explorer.get("/style.css", token="wrong")
+    assert statuses == [200, 429, 429, 429]
+    assert (limited.status, refused.status) == (429, 401)
+    assert 1 <= int(limited.headers["retry-after"]) <= 5
+    assert "more than 0.2 requests per second (--rate)" in limited.text
+
+
+def test_large_requests_and_answers_are_answered_with_413(demo: Explorer, monkeypatch: pytest.MonkeyPatch) -> None:
+    for headers in ({"Content_Length": "5"}, {"Transfer_Encoding": "chunked"}):
+        answer = demo.get("/api/get?o=orders&key=Ada", **headers)
+        assert answer.status == 413
+        assert "no body" in answer.text
+    monkeypatch.setattr(app, "_MOST_ANSWER", 300)
+    answer = demo.get("/api/get?o=orders&key=Ada")
+    assert answer.status == 413
+    assert "state=NAME" in json.loads(answer.text)["error"]
+    assert demo.get("/api/get?o=orders&key=Bob").status == 404
+
+
+def test_a_token_for_look_ups_opens_no_page(tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text("0123456789abcdef\n")
+    with exploring(str(DEMO), is_root=False, api_token=read_token(str(file))) as explorer:
+        assert explorer.get("/api/get?o=orders&key=Ada", token="0123456789abcdef").status == 200
+        assert explorer.get("/api/get?o=orders&key=Ada", token="0123456789abcdeF").status == 401
+        for path in ("/", "/snapshot", "/table?o=orders", "/apix", "/?token=0123456789abcdef"):
+            assert explorer.get(path, token="0123456789abcdef").status == 401
+        cookie = f"statetool-{explorer.port}=0123456789abcdef"
+        assert explorer.get("/api/get?o=orders&key=Ada", token=None, Cookie=cookie).status == 401
+    for text in ("short", "", "with a space in it and long enough", "ü" * 20):
+        file.write_text(text)
+        with pytest.raises(OptionError, match="the token in"):
+            read_token(str(file))
+
+
+def test_tls(tmp_path: Path) -> None:
+    file = tmp_path / "server.pem"
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost",
+               "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(file), "-out", str(tmp_path / "cert.pem")]  # fmt: skip
+    subprocess.run(command, check=True, capture_output=True)
+    file.write_text(file.read_text() + (tmp_path / "cert.pem").read_text())
+    with exploring(str(DEMO), is_root=False, cert=str(file)) as explorer:
+        assert explorer.address.startswith("https://127.0.0.1:")
+        assert explorer.get("/snapshot", Origin=f"https://127.0.0.1:{explorer.port}").status == 200
+        assert explorer.get("/snapshot", Origin=f"http://127.0.0.1:{explorer.port}").status == 403
+        entered = explorer.get(f"/?token={explorer.token}", token=None)
+        assert "secure" in entered.headers["set-cookie"].lower()
+    for options in ({"tls_cert": str(file)}, {"tls_key": str(file)}, {"tls_cert": __file__, "tls_key": str(file)}):
+        with pytest.raises(OptionError, match="TLS"), exploring(str(DEMO), is_root=False, **options):
+            pass
+
+
+# ---- slow directories --------------------------------------------------------------------------
+
+
+def test_a_slow_listing_delays_no_other_request(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first page waits for the listing. Later ones show the last one, and how old it is."""
+    released, calls = threading.Event(), []
+    list_rows = Root.rows
+
+    def slow(self: Root) -> object:
+        calls.append(1)
+        if len(calls) > 1:
+            assert released.wait(60)
+        return list_rows(self)
+
+    monkeypatch.setattr(Root, "rows", slow)
+    with exploring(str(root), is_root=True) as explorer:
+        assert "chk-3" in explorer.get("/").text
+        monkeypatch.setattr(latest, "FRESH_S", 0.0)
+        monkeypatch.setattr("statetool.cli.explorer.pages._SHOWN_AGE_S", 0.0)
+        page = explorer.get("/").text
+        assert "It is being listed again" in page
+        assert "chk-3" in page
+        assert json.loads(explorer.get("/api/snapshots").text)["age_s"] >= 0.5
+        assert explorer.get("/api/get?o=orders&key=Ada&s=chk-1").status == 200
+        assert len(calls) == 2
+        released.set()
+
+
+def test_a_directory_that_cannot_be_listed_again(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    list_rows, broken = Root.rows, threading.Event()
+
+    def fail(self: Root) -> object:
+        if broken.is_set():
+            raise StatetoolError("the store does not answer")
+        return list_rows(self)
+
+    monkeypatch.setattr(Root, "rows", fail)
+    monkeypatch.setattr(latest, "FRESH_S", 0.0)
+    monkeypatch.setattr(latest, "_WAIT_S", 60.0)
+    with exploring(str(root), is_root=True) as explorer:
+        assert explorer.get("/").status == 200
+        broken.set()
+        page = explorer.get("/")
+        assert page.status == 200
+        assert "It could not be listed again: the store does not answer" in page.text
+    with exploring(str(root), is_root=True) as explorer:
+        assert "the store does not answer" in explorer.get("/").text
+
+
+def test_what_was_forgotten_is_read_again_before_anyone_gets_it() -> None:
+    answers = iter([1, 2, 3])
+    begun, go = threading.Event(), threading.Event()
+
+    def read() -> int:
+        begun.set()
+        assert go.wait(60)
+        return next(answers)
+
+    own = Latest(read)
+    got: list[int] = []
+    waiting = threading.Thread(target=lambda: got.append(own.get()))
+    waiting.start()
+    assert begun.wait(60)
+    own.forget()
+    go.set()
+    waiting.join(60)
+    assert got == [2]
+
+
 # ---- files -------------------------------------------------------------------------------------
 
 
@@ -147,6 +284,7 @@ def test_every_answer_has_the_policy(demo: Explorer) -> None:
         "/key?o=orders&key=Ada&",
         "/sql?q=SELECT+1&",
         "/download?o=orders&format=csv&",
+        "/sizes?",
         "/api/get?o=orders&key=Ada&",
     ],
 )
@@ -254,7 +392,8 @@ def test_names_keys_and_values_are_no_markup(tmp_path: Path) -> None:
                 f"/table?s=chk-1&o={operator}&t={text}&key={asked}", f"/key?s=chk-1&o={operator}&key={asked}",
                 f"/table?s=chk-1&o={text}", f"/table?s=chk-1&o={operator}&t={text}x", f"/key?s=chk-1&o={operator}&key={text}",
                 f"/sql?s=chk-1&q={text}", f"/snapshot?s={text}", "/diff?a=chk-1&b=" + quote("<script>alert(3)"),
-                f"/key?s=chk-1&o={operator}&key=%00%1b%E2%80%AE",
+                f"/key?s=chk-1&o={operator}&key=%00%1b%E2%80%AE", "/sizes?s=chk-1", f"/sizes?s={text}",
+                "/snapshot?s=chk-1&flink=2.3", f"/snapshot?s=chk-1&flink={text}",
             )
         ]  # fmt: skip
         looked_up = explorer.get(f"/api/get?s=chk-1&o={operator}&key={asked}")
@@ -290,6 +429,71 @@ def test_a_snapshot(demo: Explorer) -> None:
         zoo_page = zoo.get("/snapshot").text
     assert "Not read" in zoo_page
     assert 'class="finding' in zoo_page
+
+
+def test_sizes(demo: Explorer, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = demo.get("/sizes").text
+    for part in (
+        "Key groups",
+        "Subtasks",
+        "Largest keys and values",
+        "Timers",
+        '<svg class="heat"',
+        "key groups have entries",
+    ):
+        assert part in page
+    images = re.findall(r"<svg[^>]*>", page)
+    assert all('aria-label="' in image or 'aria-hidden="true"' in image for image in images)
+    assert page.endswith("</html>\n")
+
+    def fail(*_: object) -> object:
+        raise StatetoolError("<b>damaged</b>")
+
+    monkeypatch.setattr(long_reads, "statistics_of", fail)
+    assert "damaged" not in demo.get("/sizes").text  # the result is kept
+    with exploring(str(DEMO), is_root=False) as other:
+        assert '<p class="bad" role="alert">&lt;b&gt;damaged' in other.get("/sizes").text
+
+
+def test_sizes_show_progress_and_end_with_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, ended, go, cancelled = (threading.Event() for _ in range(4))
+    done: list[object] = []
+    cancel = long_reads._Read.cancel
+
+    def cancel_and_tell(self: long_reads._Read) -> None:
+        cancel(self)
+        cancelled.set()
+
+    def slow(operators: object, request: object, each: Callable[..., Iterable[object]]) -> object:
+        def wait(item: object) -> object:
+            begun.set()
+            assert go.wait(60)
+            done.append(item)
+            return item
+
+        try:
+            return list(each(wait, [1, 2, 3, 4, 5, 6, 7, 8]))
+        finally:
+            ended.set()
+
+    monkeypatch.setattr(long_reads, "statistics_of", slow)
+    monkeypatch.setattr(long_reads, "_STEP_S", 0.05)
+    monkeypatch.setattr(long_reads._Read, "cancel", cancel_and_tell)
+    with exploring(str(DEMO), is_root=False) as explorer:
+        connection = http.client.HTTPConnection("127.0.0.1", explorer.port, timeout=60)
+        connection.request("GET", "/sizes", headers={"Authorization": f"Bearer {explorer.token}"})
+        answer = connection.getresponse()
+        seen = b""
+        while b"0 of 8 parts" not in seen:
+            seen += answer.read1()
+        assert b"To cancel, stop loading this page" in seen
+        assert begun.wait(60)
+        answer.close()
+        connection.close()
+        assert cancelled.wait(60)
+        go.set()
+        assert ended.wait(60)
+    assert len(done) < 8
 
 
 def test_pages_of_rows(tmp_path: Path) -> None:
@@ -380,11 +584,10 @@ def test_an_unchanged_checkpoint_is_not_sent_again(demo: Explorer) -> None:
 
 
 def test_look_ups_follow_the_newest_checkpoint(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from statetool.cli.explorer import opened
-
     folder = root.parent / "job"
     shutil.copytree(root, folder)
-    monkeypatch.setattr(opened, "_LISTED_S", 0.0)
+    monkeypatch.setattr(latest, "FRESH_S", 0.0)
+    monkeypatch.setattr(latest, "_WAIT_S", 60.0)
     with exploring(str(folder), is_root=True) as explorer:
         first = explorer.get("/api/get?o=orders&key=Ada")
         assert json.loads(first.text)["snapshot"] == "chk-3"
