@@ -20,6 +20,7 @@ from statetool.saving.bootstrap.tables import element_metas, element_recipes, ke
 from statetool.saving.composition import Composition, OperatorChange, SourceOperator, StreamWriteTask
 from statetool.saving.grafts import check_added
 from statetool.saving.plan_checks import check_native, has_timers, prove_moves, writes_raw_timers
+from statetool.saving.recomputing.entries import ComputedEntries, computed_entries
 from statetool.saving.streams.conversion import StateConversion
 from statetool.saving.streams.elements import element_streams
 from statetool.saving.streams.in_place import streams_in_place
@@ -134,11 +135,15 @@ class KeyedPlan:
     def touches(self, operator: OperatorInventory) -> bool:
         """Return True if states of the base change, or new ones are added to them."""
         change = self.layout.change
-        return bool(self.tables or change.added or change.keys) or self.layout.touches(operator.keyed_states)
+        return bool(self.tables or change.added or change.keys or change.recomputed) or self.layout.touches(
+            operator.keyed_states
+        )
 
     def task(self, operator: OperatorInventory | None, *, moves: bool = False) -> StreamWriteTask | None:
         """Plan the keyed state; ``None`` if there is none."""
         layout = self.layout
+        if layout.change.recomputed is not None:
+            return self._recomputed(operator)
         header, gone, renames = None, self.gone, layout.change.renames
         if operator is not None:
             header = operator.keyed.joined_header(raw=moves, without=gone)
@@ -168,7 +173,7 @@ class KeyedPlan:
         if header is None:
             return task
         new_ids = {m.name: i for i, m in enumerate(header.states)}
-        kept: list[CarriedEntries | AddedEntries] = []
+        kept: list[CarriedEntries | AddedEntries | ComputedEntries] = []
         ids = {old: new_ids[new] for old, new in renames.items() if new in own}
         ids |= {name: new_ids[name] for name in own if name not in renames.values()}
         if operator is not None and own:
@@ -183,6 +188,31 @@ class KeyedPlan:
             kept += self._entries(other, other_ids, proof.formula, raw=True)
         if own and layout.change.filter is not None and layout.change.filter.added:
             kept.append(AddedEntries(added=layout.change.filter.added, ids=ids))
+        return replace(task, kept=tuple(kept))
+
+    def _recomputed(self, operator: OperatorInventory | None) -> StreamWriteTask:
+        """Plan keyed state that is computed from all of that of the base."""
+        change, layout = self.layout.change.recomputed, self.layout
+        assert change is not None
+        assert operator is not None
+        header = operator.keyed.joined_header()
+        assert header is not None
+        compressed = header.compressed and not layout.change.is_native
+        new = replace(change.header, compressed=compressed)
+        task = keyed_job(
+            layout.label,
+            (),
+            new,
+            parallelism=layout.parallelism,
+            max_parallelism=layout.max_parallelism,
+            inline_bytes=layout.inline_bytes,
+            formula_of=formula_of,
+            types=change.types,
+        )
+        task = self._in_form(task, operator)
+        assert isinstance(task.streams, KeyedStreams)
+        sources, number = operator.keyed.sources(), layout.max_parallelism
+        kept = computed_entries(sources, change.rule, task.streams.header, change.types, number)
         return replace(task, kept=tuple(kept))
 
     def _with_keys(self, task: StreamWriteTask) -> StreamWriteTask:

@@ -19,7 +19,8 @@ from statetool.sql_plans.derived import derived_columns, missing_source
 from statetool.sql_plans.groups import column_rule
 from tests.support.corpora.archives import unpack
 from tests.support.flink.sql_changes import ARCHIVE, RESULTS, decide, folder_of, open_savepoint
-from tests.support.flink.sql_queries import PAIRS, Pair
+from tests.support.flink.sql_pairs import PAIRS
+from tests.support.flink.sql_queries import Pair
 
 #: Each derives the verdicts of half of the pairs again.
 _RELEASES = ("1.20.5", "2.3.0")
