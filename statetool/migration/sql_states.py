@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from statetool.columns.values import StateLayout
 from statetool.formats.keyed.header import CURRENT_VERSION, KeyedHeader, write_keyed_header
-from statetool.formats.state_meta import StateMetaInfo
+from statetool.formats.state_meta import KEY_VALUE, StateMetaInfo
 from statetool.migration.sql_changes import OperatorStep
 from statetool.serializers.core.base import Serializer
 from statetool.serializers.sql.rowdata import RowDataSerializer
@@ -116,6 +116,8 @@ def _check_states(old: OperatorInventory, new: OperatorInventory, before: Sequen
         if found != set(names):
             raise _RefusedError(f"the {which} operator has the states {', '.join(sorted(found)) or 'none'}")
         for meta in _metas(operator):
+            if meta.backend_type != KEY_VALUE:
+                raise _RefusedError(f"{meta.name} of the {which} operator is asynchronous state")
             if meta.namespace is None or meta.namespace.logical != Scalar("null"):
                 raise _RefusedError(f"{meta.name} of the {which} operator has namespaces")
     if {_has_ttl(meta) for meta in _metas(old)} != {_has_ttl(meta) for meta in _metas(new)} or len(

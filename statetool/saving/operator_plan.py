@@ -211,7 +211,7 @@ class KeyedPlan:
         )
         task = self._in_form(task, operator)
         assert isinstance(task.streams, KeyedStreams)
-        sources, number = operator.keyed.sources(), layout.max_parallelism
+        sources, number = operator.keyed.sources(raw=True), layout.max_parallelism
         kept = computed_entries(sources, change.rule, task.streams.header, change.types, number)
         return replace(task, kept=tuple(kept))
 

@@ -103,18 +103,11 @@ WINDOW: Final = "the window"
 ROWS_BEFORE: Final = "the source of its rows"
 #: Abilities of sources that leave out rows.
 _CHOOSES_ROWS: Final = frozenset({"FilterPushDown", "LimitPushDown", "PartitionPushDown"})
-#: Nodes without state that write another number of rows than they read, with the members that tell which.
-_MULTIPLIES: Final[Mapping[str, tuple[str, ...]]] = {
-    "async-correlate": ("joinType",),
-    "correlate": ("joinType",),
-    "expand": (),
-    "limit": ("rankRange",),
-    "lookup-join": ("joinType",),
-    "python-correlate": ("joinType",),
-    "sort-limit": ("rankRange",),
-    "union": (),
-    "window-table-function": ("windowing",),
-}
+#: Nodes without state that write another number of rows than they read. All of their members count, except for :data:`_SETTINGS`.
+_MULTIPLIES: Final = frozenset({
+    "async-correlate", "correlate", "expand", "limit", "lookup-join", "python-correlate", "sort-limit", "union", "values",
+    "window-table-function",
+})  # fmt: skip
 #: Names that Flink gives to tables without one. They differ in each run.
 _UNNAMED_TABLE: Final = re.compile(r"\*anonymous|Unregistered_", re.IGNORECASE)
 #: Longest text of the rows of an input, in characters; of longer ones, the hash is shown.
@@ -125,10 +118,12 @@ _COMPARED: Final = frozenset({
     "changelog-normalize", "delta-join", "interval-join", "match", "multi-join", "over-aggregate", "temporal-join", "window-deduplicate",
     "window-join", "window-rank",
 })  # fmt: skip
-_NOT_COMPARED: Final = frozenset({
-    "configuration", "description", "id", "inputChangelogMode", "inputProperties", "inputUpsertKey", "intervalJoinSpec", "leftWindowing",
-    "orderBy", "outputType", "overSpec", "rankRange", "rightWindowing", "state", "type", "uid", "windowing",
+_SETTINGS: Final = frozenset({
+    "configuration", "description", "id", "inputChangelogMode", "inputProperties", "inputUpsertKey", "outputType", "state", "type", "uid",
 })  # fmt: skip
+_NOT_COMPARED: Final = _SETTINGS | {
+    "intervalJoinSpec", "leftWindowing", "orderBy", "overSpec", "rankRange", "rightWindowing", "windowing",
+}  # fmt: skip
 
 
 class CompiledPlan:
@@ -226,6 +221,41 @@ class CompiledPlan:
             if self._is_called(node, by_name[1]):
                 return node
         return None
+
+    def check_names(self, names: Iterable[str]) -> None:
+        """Refuse a plan whose nodes read other tables than the operators with their ids, or are of other types.
+
+        Parameters
+        ----------
+        names
+            Names of operators, as far as the snapshot stores them.
+
+        Raises
+        ------
+        OptionError
+            The plan is that of another job.
+        """
+        for name in names:
+            found = _NAME.fullmatch(name)
+            spec = None if found is None else self.nodes.get(int(found[2]))
+            if found is None or spec is None:
+                continue
+            kind = self.kind(int(found[2]))
+            known, shown = {k.replace("-", ""): k for k in WITH_STATE}, found[1].lower()
+            if kind == "table-source-scan" and name.startswith("Source: "):
+                table = (
+                    str((spec["scanTableSource"].get("table") or {}).get("identifier", ""))
+                    .rpartition(".")[2]
+                    .strip("`")
+                )
+                other = f"reads {table}" if table and found[1] != table and not _UNNAMED_TABLE.search(table) else ""
+            else:
+                other = f"is {kind!r}" if kind in WITH_STATE and shown in known and known[shown] != kind else ""
+            if other:
+                raise OptionError(
+                    f"the plan does not fit: the snapshot has the operator {name!r}, and node {found[2]} of the plan {other}",
+                    hint="compile the plan of this job",
+                )
 
     def _listed(self) -> str:
         return ", ".join(f"{i} ({n.get('type')})" for i, n in self.nodes.items())
@@ -383,7 +413,7 @@ class CompiledPlan:
         if (condition := texts.condition(at)) is not None:
             yield condition
         if kind in _MULTIPLIES:
-            parts = [f"{n} {_as_text(p)}" for n, p in spec.items() if n in _MULTIPLIES[kind]]
+            parts = [f"{n} {_as_text(p)}" for n, p in spec.items() if n not in _SETTINGS]
             yield " ".join([f"{kind} of {len(self.inputs.get(at, []))}", *parts])
         if kind in WITH_STATE and not kind.startswith("local-"):
             own = self._node(at, expressions=True)

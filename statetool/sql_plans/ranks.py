@@ -129,16 +129,19 @@ def rank_change(old: PlanRank | None, new: PlanRank | None) -> RankChange | None
     if not all(map(is_identified, named)):
         return None
     if old.order != new.order:
-        return RankChange(refusal=_OTHER_ORDER)
+        texts = [", ".join(map(_sorted_text, rank.order)) for rank in (old, new)]
+        why = "the old query did not keep the first rows of the new order"
+        if old.strategy == "retract":
+            why = "all rows are kept, but not in which order those came that are equal in the new order"
+        return RankChange(refusal=f"the order was {texts[0]} and is {texts[1]}: {why}")
     if old.strategy == new.strategy == "retract":
         return RankChange()
+    if new.last > old.last:
+        text = f"the ranks were up to {old.last} and are up to {new.last}: the state has no rows after rank {old.last}"
+        return RankChange(refusal=text)
     kinds = (old.strategy, new.strategy)
     if kinds[0] != kinds[1] and kinds not in (("append", "top1"), ("update", "top1")):
-        if new.last > old.last:
-            return RankChange(refusal=_MORE.format(old.last))
         return RankChange(refusal="rows are kept in another way, because the input is updated in another way")
-    if new.last > old.last:
-        return RankChange(refusal=_MORE.format(old.last))
     if new.last == old.last:
         return RankChange()
     if missing := [c for c in new.columns if c not in old.columns or not is_identified(c)]:
@@ -177,5 +180,5 @@ _LAST: Final = "last row by processing time"
 _FIRST: Final = "first row by processing time"
 
 
-_OTHER_ORDER: Final = "rows with another order are needed, which the old query did not keep"
-_MORE: Final = "the state has no rows after rank {}"
+def _sorted_text(one: SortedColumn) -> str:
+    return f"{one.column} {'ASC' if one.ascending else 'DESC'} NULLS {'LAST' if one.nulls_last else 'FIRST'}"

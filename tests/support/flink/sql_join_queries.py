@@ -156,7 +156,13 @@ _KEYS: Final = (
     _keys("longer, the column is missing", "o.shop = s.name", "o.shop = s.name AND o.qty = s.size"),
     _keys("an expression", "o.shop = s.name", "o.shop = UPPER(s.name)"),
     _join(
-        "key: another and column removed",
+        "key: another and other columns removed",
+        (f"{_BASE}, o.qty", "JOIN"),
+        ("o.shop, o.city, s.town, s.name", "JOIN"),
+        on=("ON o.shop = s.name", "ON o.city = s.town"),
+    ),
+    _join(
+        "key: another and the old one removed",
         (_BASE, "JOIN"),
         ("o.city, o.price, s.town", "JOIN"),
         on=("ON o.shop = s.name", "ON o.city = s.town"),
