@@ -85,7 +85,7 @@ class Inventory:
         self._locator = Locator(self.metadata_file, rebase, published=self.published)
         labels = self._labels(uids)
         if self._plan is not None:
-            self._plan.check_names([label.name for label in labels])
+            self._plan.operator_names = tuple(label.name for label in labels)
         self.key_types: dict[str, Serializer] = {}
         try:
             for name, key in (key_types or {}).items():

@@ -105,8 +105,8 @@ ROWS_BEFORE: Final = "the source of its rows"
 _CHOOSES_ROWS: Final = frozenset({"FilterPushDown", "LimitPushDown", "PartitionPushDown"})
 #: Nodes without state that write another number of rows than they read. All of their members count, except for :data:`_SETTINGS`.
 _MULTIPLIES: Final = frozenset({
-    "async-correlate", "correlate", "expand", "limit", "lookup-join", "python-correlate", "sort-limit", "union", "values",
-    "window-table-function",
+    "async-correlate", "correlate", "expand", "limit", "lookup-join", "ml-predict-table-function", "process-table-function",
+    "python-correlate", "sort-limit", "union", "values", "vector-search-table-function", "window-table-function",
 })  # fmt: skip
 #: Names that Flink gives to tables without one. They differ in each run.
 _UNNAMED_TABLE: Final = re.compile(r"\*anonymous|Unregistered_", re.IGNORECASE)
@@ -141,6 +141,8 @@ class CompiledPlan:
     """
 
     def __init__(self, text: str | bytes) -> None:
+        #: Names of the operators of the snapshot that the plan is for, as far as they are known.
+        self.operator_names: tuple[str, ...] = ()
         try:
             plan = json.loads(text)
             self.nodes: dict[int, dict[str, Any]] = {n["id"]: n for n in plan["nodes"]}
@@ -207,8 +209,14 @@ class CompiledPlan:
         Raises
         ------
         OptionError
-            The node with the operator's id is of another type.
+            The node with the operator's id is of another type, or names of operators tell that the plan is that of another job.
         """
+        node = self._find_node(operator_id, uid, name)
+        if node is not None:
+            self.check_names(self.operator_names)
+        return node
+
+    def _find_node(self, operator_id: str, uid: str, name: str) -> int | None:
         by_uid = _UID.fullmatch(uid)
         if by_uid is not None and int(by_uid[1]) in self.nodes:
             return self._of_type(int(by_uid[1]), by_uid[2].rpartition("_")[2], uid)

@@ -181,7 +181,9 @@ def join_change(old: PlanJoin | None, new: PlanJoin | None) -> JoinChange | None
         before, after = old.sides[source.side], new.sides[number]
         if before.key_columns != after.key_columns and (gone := set(before.key_columns) - {*after.columns}):
             lost = ", ".join(sorted(gone))
-            return JoinChange(refusal=f"the key of the {_name(number)} rows changes, and they lose {lost}: change the key first")
+            return JoinChange(
+                refusal=f"the key of the {_name(number)} rows changes, and they lose {lost}: change the key first"
+            )
     carries = tuple(_carries(old, new, sources, n) for n in (0, 1))
     computes = [n for n in (0, 1) if new.sides[n].counts_partners and not carries[n]]
     if computes and (why := _uncounted(old, new, sources)):

@@ -43,6 +43,8 @@ class PlanRank:
         Texts of the columns of its rows.
     last
         The last rank of the result. Rows up to it are kept, even if the result begins later.
+    numbered
+        Whether Flink counts the ranks, for the result or because it begins later. Some rows after the last rank are then kept.
     sort, keys
         Positions of the columns of the order, and of the unique key (strategy ``update``).
     """
@@ -52,6 +54,7 @@ class PlanRank:
     partition: tuple[str, ...]
     order: tuple[SortedColumn, ...]
     last: int
+    numbered: bool
     sort: tuple[int, ...]
     keys: tuple[int, ...]
     rows: str
@@ -115,6 +118,7 @@ def rank_of(spec: Mapping[str, Any], inputs: Sequence[Sequence[str]], rows: str,
         partition=tuple(columns[i] for i in spec["partition"]["fields"]),
         order=tuple(order),
         last=last,
+        numbered=bool(spec["outputRowNumber"]) or int(ranks.get("start", 1)) > 1,
         sort=tuple(f["index"] for f in fields),
         keys=tuple(spec["rankStrategy"].get("primaryKeys") or ()),
         rows=rows,
@@ -142,13 +146,16 @@ def rank_change(old: PlanRank | None, new: PlanRank | None) -> RankChange | None
     kinds = (old.strategy, new.strategy)
     if kinds[0] != kinds[1] and kinds not in (("append", "top1"), ("update", "top1")):
         return RankChange(refusal="rows are kept in another way, because the input is updated in another way")
-    if new.last == old.last:
+    is_cut = old.numbered and not new.numbered and new.strategy != "top1"
+    if new.last == old.last and not is_cut:
         return RankChange()
     if missing := [c for c in new.columns if c not in old.columns or not is_identified(c)]:
         return RankChange(refusal=f"the old rows have no {', '.join(missing)}")
     if old.strategy == "update" and [old.columns[i] for i in old.keys] != [new.columns[i] for i in new.keys]:
         return RankChange(refusal="the unique key of the rows changes")
     text = f"of {old.last} rows per key, the first {new.last} remain"
+    if new.last == old.last:
+        text = f"rows after rank {new.last}, which Flink keeps if the result has the ranks, are removed"
     return RankChange(columns=tuple(old.columns.index(c) for c in new.columns), text=text)
 
 

@@ -135,6 +135,7 @@ _RANK: Final = PlanRank(
     partition=("a",),
     order=(SortedColumn(column="b", ascending=True, nulls_last=False),),
     last=3,
+    numbered=False,
     sort=(1,),
     keys=(),
     rows="the table `o`",
@@ -158,6 +159,11 @@ def test_ranks() -> None:
     assert "another way" in ranked(strategy="retract").refusal
     assert rank_change(_RANK, replace(_RANK, rows="the table `p`")) is None
     assert rank_change(replace(_RANK, partition=("$f1",)), replace(_RANK, partition=("$f1",), last=2)) is None
+    counted = replace(_RANK, numbered=True)
+    assert rank_change(_RANK, counted) == RankChange()
+    cut = rank_change(counted, _RANK)
+    assert cut is not None
+    assert "rows after rank 3" in cut.text
     every = replace(_RANK, strategy="retract")
     assert rank_change(every, replace(every, last=9)) == RankChange()
     updated = replace(_RANK, strategy="update", keys=(0,))
@@ -173,6 +179,7 @@ def test_ranks_of_unknown_kinds_are_not_compared() -> None:
         "orderBy": {"fields": [{"index": 1, "isAscending": True, "nullIsLast": False}]},
         "rankRange": {"type": "Constant", "start": 1, "end": 3},
         "rankStrategy": {"type": "AppendFast"},
+        "outputRowNumber": False,
     }
     assert rank_of(spec, [["a", "b"]], "the table `o`", is_time=False) == _RANK
     assert rank_of(spec, [["a", "b"]], "the table `o`", is_time=True) is None

@@ -223,7 +223,8 @@ def encode_rows(header: KeyedHeader, new: NewRows, max_parallelism: int) -> Entr
     whole: Piece = Chain(markers if is_ambiguous else (key, namespace), n)
     values = rows.values
     if rows.stamps is not None:
-        values = pa.StructArray.from_arrays([pa.array(rows.stamps), values], names=[_STAMP, _VALUE])
+        stamps = pa.array(rows.stamps).cast(pa.timestamp("ms", "UTC"))
+        values = pa.StructArray.from_arrays([stamps, values], names=[_STAMP, _VALUE])
     written: Piece = measure(layout.element, values)
     if rows.user_keys is not None:
         assert layout.user_key is not None
