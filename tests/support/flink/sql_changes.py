@@ -157,7 +157,7 @@ def judge(runs: Runs, pair: Pair) -> Judgement:
         return Judgement(verdict, reason, "fails")
     before, both = (runs.kept(pair.new, pair.new_config, halves)["results"] for halves in ("1", "12"))
     says = "same" if _table([*before, *after]) == _table(both) else "other"
-    if verdict == "converted" and target.exists() and _difference(target, new):
+    if verdict == "converted" and target.exists() and difference_of_states(target, new):
         says += ", other state"
     return Judgement(verdict, reason, says, is_thin=not after or len(both) <= len(before))
 
@@ -227,7 +227,7 @@ def _table(results: list[dict[str, Any]]) -> list[str]:
     return sorted(f"{count} {row}" for row, count in rows.items() if count)
 
 
-def _difference(target: Path, new: statetool.Savepoint) -> str:
+def difference_of_states(target: Path, new: statetool.Savepoint) -> str:
     """Return the first difference between converted keyed state and that of the new query."""
     converted, new = statetool.load(str(target)), statetool.load(str(new.path))
     for name, operator in new.operators.items():

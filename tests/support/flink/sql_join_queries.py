@@ -320,6 +320,14 @@ _MORE: Final = (
         match=BY_KIND,
     ),
     _join("options: column removed, with TTL", (_BASE, "JOIN"), (_THREE, "JOIN"), old_config=_DAY, new_config=_DAY),
+    _join(
+        "options: INNER to LEFT, with TTL",
+        (_THREE, "JOIN"),
+        (_THREE, "LEFT JOIN"),
+        old_config=_DAY,
+        new_config=_DAY,
+        accept=("7_join.partners",),
+    ),
     _join("options: column removed, TTL added", (_BASE, "JOIN"), (_THREE, "JOIN"), new_config=_DAY),
     _join("options: mini-batch on", (_THREE, "JOIN"), (_THREE, "JOIN"), new_config=MINI_BATCH),
     _join("options: mini-batch on, column removed", (_BASE, "JOIN"), (_THREE, "JOIN"), new_config=MINI_BATCH),
@@ -341,6 +349,18 @@ _MORE: Final = (
         old=f"SELECT s.town, SUM(o.price) AS t, MAX(o.qty) AS m FROM orders AS o JOIN shops AS s {_ON} GROUP BY s.town",
         new=f"SELECT s.town, SUM(o.price) AS t FROM orders AS o JOIN shops AS s {_ON} GROUP BY s.town",
         accept=("10_group-aggregate.accState.value.max(qty)",),
+        match=BY_KIND,
+    ),
+    Pair(
+        name="joins: an aggregation after it, another key on the right",
+        old=f"SELECT o.shop, COUNT(*) AS n FROM orders AS o JOIN shops AS s {_ON} GROUP BY o.shop",
+        new="SELECT o.shop, COUNT(*) AS n FROM orders AS o JOIN shops AS s ON o.shop = s.town GROUP BY o.shop",
+        match=BY_KIND,
+    ),
+    Pair(
+        name="joins: an aggregation after it, nulls become equal",
+        old="SELECT o.shop, COUNT(*) AS n FROM orders AS o JOIN shops AS s ON o.qty = s.size GROUP BY o.shop",
+        new="SELECT o.shop, COUNT(*) AS n FROM orders AS o JOIN shops AS s ON o.qty IS NOT DISTINCT FROM s.size GROUP BY o.shop",
         match=BY_KIND,
     ),
     Pair(

@@ -188,6 +188,18 @@ _OTHERS: Final = (
         new=_OVER.format("SUM(qty) OVER w AS t", ""),
     ),
     Pair(
+        name="over: RANGE becomes ROWS",
+        old=_OVER.format("SUM(price) OVER w AS t", " RANGE UNBOUNDED PRECEDING"),
+        new=_OVER.format("SUM(price) OVER w AS t", " ROWS UNBOUNDED PRECEDING"),
+        match=BY_KIND,
+    ),
+    Pair(
+        name="over: rows multiplied by another array before an aggregation",
+        old="SELECT shop, COUNT(*) AS n FROM orders CROSS JOIN UNNEST(ARRAY[1, qty]) AS t (x) GROUP BY shop",
+        new="SELECT shop, COUNT(*) AS n FROM orders CROSS JOIN UNNEST(ARRAY[1, 2, qty]) AS t (x) GROUP BY shop",
+        match=BY_KIND,
+    ),
+    Pair(
         name="over: bounds added",
         old=_OVER.format("SUM(price) OVER w AS t", ""),
         new=_OVER.format("SUM(price) OVER w AS t", " ROWS BETWEEN 1 PRECEDING AND CURRENT ROW"),
