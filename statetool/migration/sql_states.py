@@ -15,8 +15,8 @@ from statetool.serializers.sql.rowdata import RowDataSerializer
 from statetool.snapshot.operator import OperatorInventory
 from statetool.sql_plans.aggregates import PlanAggregates, changed_state
 from statetool.sql_plans.joins import STATES, JoinChange, JoinSide, PlanJoin
-from statetool.sql_plans.ranks import STATE_OF, PlanRank, RankChange
-from statetool.types import Scalar, TtlType
+from statetool.sql_plans.ranks import COUNTS, STATE_OF, PlanRank, RankChange
+from statetool.types import MapType, Scalar, TtlType
 
 if TYPE_CHECKING:
     from statetool.saving.recomputing.entries import Recomputation, StateRule
@@ -67,6 +67,12 @@ def _warnings(old: OperatorInventory, change: JoinChange | RankChange) -> Iterat
         text = "partners are counted among the rows that the state has: rows of the other side that expired are no partners"
         yield OperatorStep(uid=old.label, name="partners", change="rewrite", text=text, loses=True)
 
+    if isinstance(change, RankChange) and change.sorts:
+        text = (
+            "rows that are equal in the new order come in the old order, and not in the order in which the job saw them"
+        )
+        yield OperatorStep(uid=old.label, name="order", change="rewrite", text=text, loses=True)
+
 
 def _metas(operator: OperatorInventory) -> list[StateMetaInfo]:
     """Return the states of an operator. Its queues of timers are empty, which the computation checks."""
@@ -90,8 +96,8 @@ def _rule(
         _check_join(old, new, before.join, after.join, change)
         return JoinRule(old=before.join, new=after.join, change=change)
     if before.rank is not None and after.rank is not None:
-        states = [STATE_OF[rank.strategy] for rank in (before.rank, after.rank)]
-        _check_states(old, new, states[:1], states[1:])
+        states = [(STATE_OF[rank.strategy], *([COUNTS] if change.sorts else [])) for rank in (before.rank, after.rank)]
+        _check_states(old, new, *states)
         _check_rank(old, new, before.rank, after.rank, change)
         return RankRule(old=before.rank, new=after.rank, change=change)
     _check_states(old, new, (_SINGLE,), (_SINGLE,))
@@ -210,6 +216,22 @@ def _check_rank(
     if len(rows[0].sql) != len(before.columns):
         raise _RefusedError("the plan does not fit the rows of the state")
     _check_columns(rows[0], rows[1], change.columns, after.columns)
-    for column, i in zip(before.order, before.sort, strict=True):
-        if not is_ordered(rows[0].sql[i]):
-            raise _RefusedError(f"the order of {column.column} ({rows[0].sql[i].root}) is not known")
+    for row, rank in zip(rows, (before, after), strict=True):
+        for column, i in zip(rank.order, rank.sort, strict=True):
+            if not is_ordered(row.sql[i]):
+                raise _RefusedError(f"the order of {column.column} ({row.sql[i].root}) is not known")
+    if change.sorts:
+        _check_sorted(new, after, rows[1])
+
+
+def _check_sorted(new: OperatorInventory, rank: PlanRank, row: RowDataSerializer) -> None:
+    """Refuse states of another form than that of a Top-N that keeps all rows."""
+    place = StateLayout(_meta(new, STATE_OF[rank.strategy])).user_key
+    kinds = [] if not isinstance(place, RowDataSerializer) else [replace(t, nullable=True) for t in place.sql]
+    if kinds != [replace(row.sql[i], nullable=True) for i in rank.sort]:
+        raise _RefusedError("the places in the order have other types")
+    from statetool.saving.recomputing.joins import value_serializer
+
+    counts = value_serializer(StateLayout(_meta(new, COUNTS))).logical
+    if not isinstance(counts, MapType) or counts.value != Scalar("int64"):
+        raise _RefusedError(f"{COUNTS} does not count rows")

@@ -640,6 +640,8 @@ class _Node:
             yield "the row that is kept", kept_row(spec)
         if groups and "isRows" in groups[0]:
             yield "the unit of the bounds", _as_text([group["isRows"] for group in groups])
+        if groups and (constants := spec["overSpec"].get("constants")):
+            yield "the constants", ", ".join(_as_text(c.get("value", c)) for c in constants)
         yield from self._other_settings()
         if groups:
             yield "the bounds", _as_text([[group["lowerBound"], group["upperBound"]] for group in groups])

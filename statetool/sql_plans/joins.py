@@ -8,9 +8,10 @@ Follows ``StreamExecJoin``, ``JoinUtil.analyzeJoinInput``, ``StreamingJoinOperat
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, TypeAlias
 
+from statetool.sql_plans.conditions import unknown_part
 from statetool.sql_plans.expressions import condition_text, is_identified
 
 #: How a side stores its rows: one per join key, by their unique key, or each with the number of times that it occurs.
@@ -68,12 +69,15 @@ class PlanJoin:
         For each column of the join key, whether rows in which it is null have no partner.
     condition
         The condition beside the equality of the keys as text, ``None`` if there is none.
+    evaluated
+        The same as the plan has it.
     """
 
     sides: tuple[JoinSide, JoinSide]
     kind: str
     filters_nulls: tuple[bool, ...]
     condition: str | None
+    evaluated: Mapping[str, Any] | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,6 +151,7 @@ def join_of(spec: Mapping[str, Any], inputs: Sequence[Sequence[str]], rows: Sequ
         kind=kind,
         filters_nulls=tuple(map(bool, join["filterNulls"])),
         condition=None if condition is None else condition_text(condition, names),
+        evaluated=condition,
     )
 
 
@@ -267,8 +272,8 @@ def _carries(old: PlanJoin, new: PlanJoin, sources: Sequence[SideSource], number
 
 def _uncounted(old: PlanJoin, new: PlanJoin, sources: Sequence[SideSource]) -> str:
     """Return why partners cannot be counted, empty if they can: key by key, if the key is the same."""
-    if new.condition is not None:
-        return f"the condition {new.condition} is not evaluated"
+    if new.condition is not None and (part := unknown_part(new.evaluated or {})):
+        return f"{part} in the condition {new.condition} is not evaluated"
     for number, source in enumerate(sources):
         if old.sides[source.side].key_columns != new.sides[number].key_columns:
             return "the join key changes too: change it in an inner join first, and then the kind of the join"

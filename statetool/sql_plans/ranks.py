@@ -15,6 +15,8 @@ from statetool.sql_plans.expressions import is_identified
 #: How rows are kept: by their order, by their unique key, all of them, or only the first.
 Strategy: TypeAlias = Literal["append", "update", "retract", "top1"]
 _STRATEGIES: Final[Mapping[str, Strategy]] = {"AppendFast": "append", "UpdateFast": "update", "Retract": "retract"}
+#: The state in which strategy ``retract`` counts the rows of each place in the order.
+COUNTS: Final = "sorted-map"
 #: The state with the rows of each strategy.
 STATE_OF: Final[Mapping[Strategy, str]] = {
     "append": "data-state-with-append",
@@ -85,11 +87,14 @@ class RankChange:
         Positions of the new row's columns in the old row.
     text
         What changes, empty if the state stays as it is.
+    sorts
+        Whether all rows are kept in another order.
     """
 
     columns: tuple[int, ...] = ()
     text: str = ""
     refusal: str = ""
+    sorts: bool = False
 
 
 def rank_of(spec: Mapping[str, Any], inputs: Sequence[Sequence[str]], rows: str, *, is_time: bool) -> PlanRank | None:
@@ -134,10 +139,14 @@ def rank_change(old: PlanRank | None, new: PlanRank | None) -> RankChange | None
         return None
     if old.order != new.order:
         texts = [", ".join(map(_sorted_text, rank.order)) for rank in (old, new)]
-        why = "the old query did not keep the first rows of the new order"
-        if old.strategy == "retract":
-            why = "all rows are kept, but not in which order those came that are equal in the new order"
-        return RankChange(refusal=f"the order was {texts[0]} and is {texts[1]}: {why}")
+        text = f"the order was {texts[0]} and is {texts[1]}"
+        if old.strategy == new.strategy == "retract":
+            missing = [c for c in new.columns if c not in old.columns or not is_identified(c)]
+            if missing:
+                return RankChange(refusal=f"{text}, and the old rows have no {', '.join(missing)}")
+            columns = tuple(old.columns.index(c) for c in new.columns)
+            return RankChange(columns=columns, text=f"{text}: all rows are kept, and sorted again", sorts=True)
+        return RankChange(refusal=f"{text}: the old query did not keep the first rows of the new order")
     if old.strategy == new.strategy == "retract":
         return RankChange()
     if new.last > old.last:

@@ -16,6 +16,7 @@ from statetool.errors import EncodeError
 from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.state_meta import StateMetaInfo
 from statetool.kernels.core.arrays import Int64s
+from statetool.saving.recomputing.conditions import is_true
 from statetool.saving.recomputing.entries import NewRows, StateRows, number_rows
 from statetool.saving.recomputing.rows import select_columns
 from statetool.saving.rekeying.rows import EXACT_ROWS
@@ -25,6 +26,8 @@ from statetool.sql_plans.joins import STATES, JoinChange, JoinSide, PlanJoin
 from statetool.types import TtlType
 
 _MOST: Final = 2**31 - 1
+#: Pairs of rows for which a condition is evaluated at once.
+_PAIRS: Final = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,11 +109,34 @@ class JoinRule:
             return np.zeros(n, dtype=np.int64)
         keys = pa.concat_arrays([own[0], other[0]])
         ids, first = number_rows(header.key, keys)
-        totals = _sums(other[1].counts, ids[n:], len(first))[ids[:n]]
+        if self.new.evaluated is None:
+            totals = _sums(other[1].counts, ids[n:], len(first))[ids[:n]]
+        else:
+            totals = self._count_true(number, own[1], other[1], ids, n)
         for i, filters in enumerate(self.new.filters_nulls):
             if filters:
                 totals[own[0].field(i).is_null().to_numpy(zero_copy_only=False)] = 0
         _check_counts(totals)
+        return totals
+
+    def _count_true(self, number: int, own: _Rows, other: _Rows, ids: Int64s, n: int) -> Int64s:
+        """Return the number of rows of the other side with the same key for which the condition is true."""
+        assert self.new.evaluated is not None
+        order = np.argsort(ids[n:], kind="stable")
+        low, high = (np.searchsorted(ids[n:][order], ids[:n], side=side) for side in ("left", "right"))
+        totals = np.zeros(n, dtype=np.int64)
+        step = max(1, _PAIRS // max(1, int((high - low).max(initial=1))))
+        for at in range(0, n, step):
+            stop = min(n, at + step)
+            sizes = (high - low)[at:stop]
+            mine = np.repeat(np.arange(at, stop), sizes)
+            ends = np.cumsum(sizes)
+            theirs = order[np.repeat(low[at:stop] - ends + sizes, sizes) + np.arange(len(mine))]
+            rows = [own.records.take(as_arrow(mine)), other.records.take(as_arrow(theirs))]
+            sides = [rows[number], rows[1 - number]]
+            columns = [side.field(i) for s, side in enumerate(sides) for i in range(len(self.new.sides[s].columns))]
+            true = is_true(self.new.evaluated, columns)
+            np.add.at(totals, mine[true], other.counts[theirs[true]])
         return totals
 
 

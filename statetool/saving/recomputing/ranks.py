@@ -18,7 +18,7 @@ from statetool.saving.recomputing.joins import value_serializer
 from statetool.saving.recomputing.rows import ranks_of, select_columns
 from statetool.saving.rekeying.rows import EXACT_ROWS
 from statetool.serializers.runtime import unwrap
-from statetool.sql_plans.ranks import STATE_OF, PlanRank, RankChange
+from statetool.sql_plans.ranks import COUNTS, STATE_OF, PlanRank, RankChange
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +30,7 @@ class RankRule:
     change: RankChange
 
     def compute(self, old: Mapping[str, StateRows], header: KeyedHeader) -> Iterator[NewRows]:
-        """Yield the state with the rows."""
+        """Yield the state with the rows, and the one that counts them."""
         name = STATE_OF[self.new.strategy]
         layout = StateLayout(next(meta for meta in header.states if meta.name == name))
         stored = old.get(STATE_OF[self.old.strategy])
@@ -38,7 +38,10 @@ class RankRule:
             return
         ids, _ = number_rows(header.key, stored.keys)
         assert stored.user_keys is not None
-        if self.old.strategy == "append":
+        if self.change.sorts:
+            counts = StateLayout(next(meta for meta in header.states if meta.name == COUNTS))
+            yield from self._sorted(stored, ids, layout, counts)
+        elif self.old.strategy == "append":
             yield NewRows(name, self._appended(stored, ids, layout))
         else:
             yield NewRows(name, self._updated(stored, ids, layout))
@@ -64,6 +67,39 @@ class RankRule:
         values = pa.ListArray.from_arrays(pa.array(offsets), chosen)
         index = as_arrow(at)
         return StateRows(stored.keys.take(index), stored.user_keys.take(index), values, _at(stored.stamps, at))
+
+    def _sorted(self, stored: StateRows, ids: Int64s, layout: StateLayout, counts: StateLayout) -> Iterator[NewRows]:
+        """Yield all rows by their place in the new order, and how many each place has."""
+        assert stored.user_keys is not None
+        assert layout.user_key is not None
+        rows, sizes = stored.values.flatten(), np.diff(stored.values.offsets.to_numpy())
+        entry = np.repeat(np.arange(len(stored.keys)), sizes)
+        before = [ranks_of(stored.user_keys.field(i), s)[entry] for i, s in enumerate(self.old.order)]
+        new = select_columns(rows, self.change.columns, unwrap(value_serializer(layout).children()[0][1]))
+        places = select_columns(new, self.new.sort, layout.user_key)
+        after = [ranks_of(places.field(i), s) for i, s in enumerate(self.new.order)]
+        order = np.lexsort((np.arange(len(entry)), *reversed(before), *reversed(after), ids[entry]))
+        entry, at = entry[order], as_arrow(order)
+        new, places = new.take(at), places.take(at)
+        runs, first = number_rows(layout.user_key, places, ids[entry])
+        offsets = np.append(first, len(runs)).astype(np.int32)
+        at, keys = as_arrow(first), stored.keys.take(as_arrow(entry[first]))
+        lists = pa.ListArray.from_arrays(pa.array(offsets), new)
+        stamps = None if stored.stamps is None else np.maximum.reduceat(stored.stamps[entry], first)
+        yield NewRows(STATE_OF["retract"], StateRows(keys, places.take(at), lists, stamps))
+        of_key = ids[entry[first]]
+        starts = np.flatnonzero(np.diff(of_key, prepend=-1))
+        kind = arrow_type(value_serializer(counts).logical, EXACT_ROWS)
+        fields = kind.value_type if pa.types.is_list(kind) else None
+        amounts = pa.array(np.diff(offsets).astype(np.int64))
+        ends = pa.array(np.append(starts, len(first)).astype(np.int32))
+        if fields is None:
+            maps = pa.MapArray.from_arrays(ends, places.take(at), amounts)
+        else:
+            pairs = pa.StructArray.from_arrays([places.take(at), amounts], fields=list(fields))
+            maps = pa.ListArray.from_arrays(ends, pairs)
+        latest = None if stamps is None else np.maximum.reduceat(stamps, starts)
+        yield NewRows(COUNTS, StateRows(keys.take(as_arrow(starts)), None, maps, latest))
 
     def _updated(self, stored: StateRows, ids: Int64s, layout: StateLayout) -> StateRows:
         """Return the first rows of a map of rows, each with its rank among those with the same order."""
