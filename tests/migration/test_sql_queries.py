@@ -21,8 +21,15 @@ from tests.support.flink.sql_changes import ARCHIVE, RESULTS, combinations_of, d
 from tests.support.flink.sql_pairs import PAIRS
 from tests.support.flink.sql_queries import Pair
 
-#: Each derives the verdicts of a third of the pairs again.
+#: Each derives the verdicts of a part of the pairs again.
 _RELEASES = ("1.20.5", "2.1.3", "2.3.0")
+#: If Flink counts ranks, it keeps a row after the last rank until the next one comes.
+_WITH_MORE_ROWS = (
+    "tops: fewer rows with ranks",
+    "tops: fewer rows, ranks added",
+    "tops: from the second, fewer rows",
+    "tops: updated: fewer rows with ranks",
+)
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +61,7 @@ def test_flink_confirms_every_verdict() -> None:
     assert wrong == []
     # The order of these is the time at which Flink saw the row.
     others = {r["pair"] for r in rows if r["flink_says"] == "same, other state"}
-    assert others == {"group: FIRST_VALUE and LAST_VALUE change places"}
+    assert others == {"group: FIRST_VALUE and LAST_VALUE change places", *_WITH_MORE_ROWS}
     assert [r for r in rows if r["verdict"] == "error"] == []
     assert {r["pair"] for r in rows} == {p.name for p in PAIRS}
     judged = {(r["flink"], r["backend"], r["pair"]) for r in rows}
@@ -67,7 +74,8 @@ def test_verdicts_are_those_of_the_table(stored: Path, release: str) -> None:
     """Both backends have the same verdicts. Each release derives a part of them."""
     known = {(r["pair"], r["verdict"], r["reason"]) for r in table() if r["flink"] == release}
     for number, pair in enumerate(PAIRS):
-        if number % 3 == _RELEASES.index(release):
+        releases = list(dict.fromkeys(r for r, _ in combinations_of(pair)))
+        if releases[number % len(releases)] == release:
             assert (pair.name, *decide(*sides(stored, release, pair), pair, None)) in known
 
 

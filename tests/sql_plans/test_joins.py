@@ -59,7 +59,7 @@ def test_what_the_plans_do_not_identify_is_refused() -> None:
 
 
 def test_rows_of_another_source_are_refused_with_another_change() -> None:
-    rows = {"rows": "the table `o` and late"}
+    rows: dict[str, Any] = {"rows": "the table `o` and late"}
     assert (
         join_change(_JOIN, replace(_JOIN, sides=(replace(_LEFT, **rows), _RIGHT))) is None
     )  # asked for as for other operators
@@ -68,7 +68,7 @@ def test_rows_of_another_source_are_refused_with_another_change() -> None:
 
 
 def test_partners_are_counted_or_carried() -> None:
-    outer = {"counts_partners": True}
+    outer: dict[str, Any] = {"counts_partners": True}
     counted = changed(left=outer, kind="LEFT")
     assert counted.carries_partners == (False, False)
     assert "partners of the left rows are counted" in counted.text
@@ -92,13 +92,13 @@ def test_partners_are_counted_or_carried() -> None:
 
 
 def test_unique_keys() -> None:
-    unique = {"layout": "unique", "unique": (1,)}
+    unique: dict[str, Any] = {"layout": "unique", "unique": (1,)}
     assert "has a unique key" in changed(left=unique).refusal
     old = replace(_JOIN, sides=(replace(_LEFT, **unique), _RIGHT))
     lost = join_change(old, _JOIN)
     assert lost is not None
     assert "another unique key" in lost.text
-    spec = {
+    spec: dict[str, Any] = {
         "joinSpec": {"joinType": "LEFT", "leftKeys": [0], "rightKeys": [0], "filterNulls": [True]},
         "leftUpsertKeys": [[1, 2], [0, 2], [0]],
         "rightUpsertKeys": [[1, 2], [2, 1]],
@@ -109,7 +109,7 @@ def test_unique_keys() -> None:
         ("single", (), True),
         ("unique", (1, 2), False),
     ]
-    assert join_of({"joinSpec": {**spec["joinSpec"], "joinType": "ASOF"}}, [["a"]] * 2, ["x", "y"]) is None  # type: ignore[dict-item]
+    assert join_of({"joinSpec": {**spec["joinSpec"], "joinType": "ASOF"}}, [["a"]] * 2, ["x", "y"]) is None
 
 
 def test_sides_of_a_self_join_exchange_columns() -> None:
@@ -120,11 +120,11 @@ def test_sides_of_a_self_join_exchange_columns() -> None:
     assert change is not None
     assert [s.side for s in change.sources] == [1, 0]
     # Tables without a name are different ones.
-    apart = [
-        replace(j, sides=tuple(replace(s, rows=f"none of input {n}") for n, s in enumerate(j.sides)))
+    first, second = (
+        replace(j, sides=(replace(j.sides[0], rows="none of input 0"), replace(j.sides[1], rows="none of input 1")))
         for j in (old, new)
-    ]
-    refused = join_change(*apart)
+    )
+    refused = join_change(first, second)
     assert refused is not None
     assert "needs e" in refused.refusal
 

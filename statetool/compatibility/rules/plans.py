@@ -54,10 +54,10 @@ def _resolutions(
     old: OperatorInventory, new: OperatorInventory, before: PlanAggregates, after: PlanAggregates
 ) -> Iterator[tuple[tuple[Scope, str], Resolution]]:
     of_operator = []
-    change = changed_state(before, after)
-    if change is not None and (change.refusal or change.text):
-        text = sentence(f"By the compiled plans, {change.refusal or change.text}")
-        yield ("keyed", ""), combine([_may_change(text, _KEEP_ROWS if change.refusal else _COMPUTE)])
+    whole = changed_state(before, after)
+    if whole is not None and (whole.refusal or whole.text):
+        text = sentence(f"By the compiled plans, {whole.refusal or whole.text}")
+        yield ("keyed", ""), combine([_may_change(text, _KEEP_ROWS if whole.refusal else _COMPUTE)])
         return
     if key := changed_key(before, after):
         key_columns = coarser_columns(before, after)

@@ -19,7 +19,7 @@ import shutil
 import tempfile
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -303,6 +303,19 @@ def derive_again(known: dict[tuple[str, ...], dict[str, str]], folder: Path) -> 
                 line |= {"verdict": verdict, "reason": reason}
 
 
+def shares(rows: Iterable[Mapping[str, str]]) -> dict[str, tuple[int, int]]:
+    """Return how many pairs are decided, and how many of those whose state Flink refuses or takes for another are converted."""
+    verdicts: dict[str, set[str]] = {}
+    for row in rows:
+        says = row["flink_says"].partition(",")[0]
+        is_lost = row["verdict"] == "refused" and says in ("fails", "other")
+        verdicts.setdefault(row["pair"], set()).add("lost" if is_lost else row["verdict"])
+    undecided = sum(bool(v & {"unknown", "error"}) for v in verdicts.values())
+    converted = sum(bool(v & {"converted", "asks"}) for v in verdicts.values())
+    changed = sum(bool(v & {"converted", "asks", "lost"}) for v in verdicts.values())
+    return {"decided": (len(verdicts) - undecided, len(verdicts)), "converted": (converted, changed)}
+
+
 def main() -> None:
     """Run pairs, and write the table."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -334,6 +347,7 @@ def main() -> None:
         writer = csv.DictWriter(file, COLUMNS, delimiter="\t", lineterminator="\n")
         writer.writeheader()
         writer.writerows(known[key] for key in sorted(known))
+    print(shares(known.values()))
 
 
 if __name__ == "__main__":
