@@ -133,6 +133,7 @@ WINGS: Final[tuple[tuple[Wing, ...], ...]] = (
             bootstrap="tables as new state",
             streams="entries and elements into files",
             rekeying="keys that become others",
+            recomputing="whole states computed from old ones",
         ),
     ),
     (

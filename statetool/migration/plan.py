@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from types import MappingProxyType
-from typing import Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from statetool.compatibility.rules.serializers import resolve
 from statetool.compatibility.states import Job, check_elements, check_keyed
@@ -24,6 +24,7 @@ from statetool.migration.conversion import TypeConversion, are_of_both_apis, can
 from statetool.migration.keys import KeyMigration
 from statetool.migration.occurring import Occurring, changed_objects
 from statetool.migration.sql_changes import OperatorStep, change_key_columns, operator_steps
+from statetool.migration.sql_states import change_states
 from statetool.migration.state_api import StateApi, as_state_of
 from statetool.saving.composition import OperatorChange
 from statetool.serializers.core.base import Serializer, all_parts
@@ -42,6 +43,9 @@ from statetool.sql_plans.aggregates import (
     unnamed_rows,
     unplanned_view,
 )
+
+if TYPE_CHECKING:
+    from statetool.saving.recomputing.entries import Recomputation
 
 #: Backend assumed for checks: RocksDB migrates less than the heap backend. The release does not matter.
 _JOB: Final = Job(backend="rocksdb")
@@ -124,6 +128,8 @@ class MigrationPlan:
         Changes of keys.
     operators
         Changes of operators as a whole, by the compiled plans of SQL jobs.
+    recomputed
+        Operators whose whole keyed state is computed from the old one, by uid.
     scales
         New max parallelism, and parallelism, of operators beside an aggregation that gets a single group.
     """
@@ -134,6 +140,7 @@ class MigrationPlan:
     keys: tuple[KeyMigration, ...] = ()
     operators: tuple[OperatorStep, ...] = ()
     scales: Mapping[str, int] = field(default_factory=dict)
+    recomputed: Mapping[str, Recomputation] = field(default_factory=dict)
 
     @property
     def rows(self) -> list[StepRow]:
@@ -290,7 +297,7 @@ class MigrationPlan:
     def for_catching_up(self) -> MigrationPlan:
         """Return the plan with what cannot be reused from an earlier migration refused: changes of keys, and states that move."""
         moved = [one.step for one in self.operators if one.new_state is not None or one.drops]
-        changed = [f"{one.uid}.key" for one in self.keys] + moved
+        changed = [f"{one.uid}.key" for one in self.keys] + moved + [f"{uid}.states" for uid in self.recomputed]
         refused = tuple(
             f"{name}: cannot be caught up with: migrate the later snapshot (statetool migrate)" for name in changed
         )
@@ -323,8 +330,9 @@ class MigrationPlan:
                 parallelism=self.scales.get(uid),
                 renames=moves.get(uid, {}),
                 dropped_states=frozenset(drops.get(uid, ())),
+                recomputed=self.recomputed.get(uid),
             )
-            for uid in dict.fromkeys((*by_uid, *keys, *moves, *drops, *self.scales))
+            for uid in dict.fromkeys((*by_uid, *keys, *moves, *drops, *self.scales, *self.recomputed))
         }
 
 
@@ -373,6 +381,7 @@ def plan_migration(
     refused: list[str] = []
     made: list[KeyMigration] = []
     operators: list[OperatorStep] = []
+    recomputed: dict[str, Recomputation] = {}
     is_one_group = False
     for operator in old.operators.values():
         successor = new_operators.get(operator.state.operator_id)
@@ -383,6 +392,14 @@ def plan_migration(
             for scope, before, after in _state_pairs(operator, successor)
         ]
         changed = next((one for one in keys if one.uid == operator.label), None)
+        whole = change_states(operator, successor)
+        if whole is not None and changed is None:
+            refused += [f"{operator.label}: {whole.refusal}"] if whole.refusal else []
+            operators += whole.steps
+            if whole.recomputation is not None:
+                recomputed[operator.label] = whole.recomputation
+            states += _migrations(operator, successor, (s for s in of_both if s[0] == "operator"), state_api)
+            continue
         columns = None if changed is not None else change_key_columns(operator, successor)
         if columns is not None and columns.keys is not None:
             changed = columns.keys
@@ -399,6 +416,7 @@ def plan_migration(
         keys=(*keys, *made),
         operators=tuple(operators),
         scales=_single_scales(old, new_operators) if is_one_group else {},
+        recomputed=recomputed,
     )
 
 

@@ -24,6 +24,7 @@ from statetool.types.declared import TypeContext
 _CLASSES: Final = "its values have classes whose new versions no plan stores"
 _AGAIN: Final = "write the plan again with statetool check A B --write-plan FILE"
 _KEYS: Final = "no plan stores a change of keys: migrate with --to and the compiled plans"
+_COMPUTED: Final = "no plan stores how whole states are computed: migrate with --to and the compiled plans"
 _WITH_JOB: Final = "migrate with --to and --jar-b"
 
 
@@ -47,7 +48,11 @@ def plan_record(plan: MigrationPlan) -> dict[str, Any]:
         "version": 1,
         "metadata_version": plan.metadata_version,
         "kryo": kryo,
-        "refused": [*plan.refused, *(f"{k.uid}: {k.text}: {_KEYS}" for k in plan.keys)],
+        "refused": [
+            *plan.refused,
+            *(f"{k.uid}: {k.text}: {_KEYS}" for k in plan.keys),
+            *(f"{uid}: {_COMPUTED}" for uid in plan.recomputed),
+        ],
         "states": [_state_record(s) for s in plan.states],
         **({"operators": [_operator_record(o) for o in plan.operators]} if plan.operators else {}),
     }

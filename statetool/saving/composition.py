@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from statetool.formats.stream import Stream
     from statetool.java.hashing.formulas import HashFormula
     from statetool.saving.bootstrap import ElementBootstrap, ElementEncoder, KeyedBootstrap, RowEncoder, TableSchema
+    from statetool.saving.recomputing.entries import ComputedEntries, Recomputation
     from statetool.saving.streams.conversion import KeyConversion, StateConversion
     from statetool.saving.streams.elements import ElementStreams
     from statetool.saving.streams.filters import EntryFilter
@@ -109,6 +110,8 @@ class OperatorChange:
         Conversions of an earlier snapshot; only entries that changed since then are converted.
     keys
         Change of the keys of all keyed state, timers included.
+    recomputed
+        Computation of all keyed state from that of the base.
     """
 
     bootstraps: tuple[Any, ...] = ()
@@ -131,6 +134,7 @@ class OperatorChange:
     filtered_states: frozenset[str] | None = None
     earlier: EarlierMigration | None = None
     keys: KeyConversion | None = None
+    recomputed: Recomputation | None = None
 
     @property
     def is_native(self) -> bool:
@@ -223,7 +227,7 @@ class StreamWriteTask:
 
     streams: Streams | UnshuffledStreams
     tables: tuple[tuple[Any, RowEncoder | ElementEncoder], ...] = ()
-    kept: tuple[CarriedEntries | AddedEntries, ...] = ()
+    kept: tuple[CarriedEntries | AddedEntries | ComputedEntries, ...] = ()
 
 
 class Runner(Protocol):

@@ -31,6 +31,7 @@ from statetool.saving.bootstrap.datasets import dataset_batches, is_dataset
 from statetool.saving.bootstrap.portions import BATCH_ROWS, TablesInPortions, comes_in_portions
 from statetool.saving.composition import StreamWriteTask
 from statetool.saving.publish import StagedFile, Staging
+from statetool.saving.recomputing.entries import ComputedEntries
 from statetool.saving.streams.carried import merge_carried
 from statetool.saving.streams.keyed import AddedEntries, CarriedEntries, KeyedStreams, is_read_where_written
 from statetool.saving.streams.output import NewStream, UnshuffledStreams
@@ -195,7 +196,7 @@ def write_empty(streams: Streams, subtasks: Sequence[int], staging: Staging) -> 
 
 
 def _separate(
-    kept: Iterable[CarriedEntries | AddedEntries], streams: KeyedStreams
+    kept: Iterable[CarriedEntries | AddedEntries | ComputedEntries], streams: KeyedStreams
 ) -> tuple[dict[int, list[CarriedEntries]], list[_Work]]:
     """Return carried entries that keep their key groups, by subtask, and the others."""
     staying: dict[int, list[CarriedEntries]] = {}

@@ -23,6 +23,7 @@ from statetool.saving.composition import Composition, OperatorChange, SourceOper
 from statetool.saving.forms import KeyedForm
 from statetool.saving.grafts import check_added
 from statetool.saving.plan_checks import check_native, has_timers, needs_move, prove_moves, writes_raw_timers
+from statetool.saving.recomputing.entries import ComputedEntries, computed_entries
 from statetool.saving.streams.conversion import StateConversion
 from statetool.saving.streams.databases import streams_in_place
 from statetool.saving.streams.elements import element_streams
@@ -139,12 +140,14 @@ class KeyedPlan:
     def touches(self, operator: OperatorInventory) -> bool:
         """Return True if states of the base change, or new ones are added to them."""
         change = self.layout.change
-        return bool(self.tables or change.added or change.keys) or self.layout.touches(operator.keyed_states)
+        return bool(self.tables or change.added or change.keys or change.recomputed) or self.layout.touches(
+            operator.keyed_states
+        )
 
     def kept(self, operator: OperatorInventory) -> dict[int, KeptDatabase]:
         """Return the table files that the operator's databases keep, by subtask.
 
-        They keep none if their form may change, or keys move to other key groups or subtasks.
+        They keep none if their form may change, keys move to other key groups or subtasks, or all state is computed anew.
 
         Raises
         ------
@@ -154,7 +157,7 @@ class KeyedPlan:
         change, layout = self.layout.change, self.layout
         old = operator.state
         moves = needs_move(old, layout.max_parallelism, layout.parallelism) or change.keys is not None
-        if change.form not in ("rocksdb", "forst") or not change.keeps_form or moves:
+        if change.form not in ("rocksdb", "forst") or not change.keeps_form or moves or change.recomputed is not None:
             return {}
         changes = dict(self._changes(operator))
         try:
@@ -197,6 +200,8 @@ class KeyedPlan:
     ) -> StreamWriteTask | None:
         """Plan the keyed state; ``None`` if there is none. ``kept`` are the table files of databases that are not written again."""
         layout = self.layout
+        if layout.change.recomputed is not None:
+            return self._recomputed(operator)
         header, gone, renames = None, self.gone, layout.change.renames
         if operator is not None:
             header = operator.keyed.joined_header(raw=moves, without=gone)
@@ -226,7 +231,7 @@ class KeyedPlan:
         if header is None:
             return task
         new_ids = {m.name: i for i, m in enumerate(header.states)}
-        entries: list[CarriedEntries | AddedEntries] = []
+        entries: list[CarriedEntries | AddedEntries | ComputedEntries] = []
         ids = {old: new_ids[new] for old, new in renames.items() if new in own}
         ids |= {name: new_ids[name] for name in own if name not in renames.values()}
         if operator is not None and own:
@@ -243,6 +248,31 @@ class KeyedPlan:
         if own and layout.change.filter is not None and layout.change.filter.added:
             entries.append(AddedEntries(added=layout.change.filter.added, ids=ids))
         return replace(task, kept=tuple(entries))
+
+    def _recomputed(self, operator: OperatorInventory | None) -> StreamWriteTask:
+        """Plan keyed state that is computed from all of that of the base."""
+        change, layout = self.layout.change.recomputed, self.layout
+        assert change is not None
+        assert operator is not None
+        header = operator.keyed.joined_header()
+        assert header is not None
+        compressed = header.compressed and not layout.change.is_native
+        new = replace(change.header, compressed=compressed)
+        task = keyed_job(
+            layout.label,
+            (),
+            new,
+            parallelism=layout.parallelism,
+            max_parallelism=layout.max_parallelism,
+            inline_bytes=layout.inline_bytes,
+            formula_of=formula_of,
+            types=change.types,
+        )
+        task = self._in_form(task, operator)
+        assert isinstance(task.streams, KeyedStreams)
+        sources, number = operator.keyed.sources(raw=True), layout.max_parallelism
+        kept = computed_entries(sources, change.rule, task.streams.header, change.types, number)
+        return replace(task, kept=tuple(kept))
 
     def _with_keys(self, task: StreamWriteTask) -> StreamWriteTask:
         """Return the task with the change of keys, if there is one."""

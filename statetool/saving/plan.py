@@ -196,7 +196,7 @@ def _plan_change(
     operator = source.operator
     max_parallelism = change.max_parallelism or old.max_parallelism
     parallelism = change.parallelism or old.parallelism
-    rekeys = change.keys is not None
+    rekeys = change.keys is not None or change.recomputed is not None
     check_moves(source.inventory.metadata, operator, max_parallelism, parallelism, rekeys=rekeys)
     check_change(operator, old, change)
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, cast
 
 from statetool.formats.stream import Stream
 from statetool.saving.publish import StagedFile, StagedOutput, Staging
+from statetool.saving.recomputing.entries import ComputedEntries
 from statetool.saving.streams.catch_up import CatchUpStreams
 from statetool.saving.streams.elements import ElementStreams
 from statetool.saving.streams.keyed import CarriedEntries
@@ -70,5 +71,7 @@ def rehearse(tasks: Iterable[StreamWriteTask], runner: Runner, target: str) -> N
 def _encodes(task: StreamWriteTask) -> bool:
     """Return True if new bytes are made from values, or keys are hashed by a formula that was proved on a sample."""
     if task.tables or isinstance(task.streams, CatchUpStreams | ElementStreams):
+        return True
+    if any(isinstance(e, ComputedEntries) for e in task.kept):
         return True
     return any(isinstance(e, CarriedEntries) and bool(e.conversions or e.formula or e.rekeyed) for e in task.kept)

@@ -84,6 +84,8 @@ class Inventory:
             self.types = replace(self.types, kryo=5 if self.metadata.version >= 5 else 2)
         self._locator = Locator(self.metadata_file, rebase, published=self.published)
         labels = self._labels(uids)
+        if self._plan is not None:
+            self._plan.operator_names = tuple(label.name for label in labels)
         self.key_types: dict[str, Serializer] = {}
         try:
             for name, key in (key_types or {}).items():

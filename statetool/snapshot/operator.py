@@ -250,6 +250,9 @@ class OperatorInventory:
                 query=self._plan.query(node),
                 settings=self._plan.settings(node),
                 kind=self._plan.kind(node),
+                join=self._plan.join(node),
+                rank=self._plan.rank(node),
+                single=self._plan.single(node),
             )
         except (OptionError, FormatError) as error:
             raise error.at(operator=self.label) from error.__cause__

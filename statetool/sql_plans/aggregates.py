@@ -12,10 +12,14 @@ from typing import Final
 
 from statetool.sql_plans.derived import derived_columns
 from statetool.sql_plans.expressions import is_identified
+from statetool.sql_plans.joins import JoinChange, PlanJoin, join_change
+from statetool.sql_plans.ranks import PlanRank, PlanSingle, RankChange, rank_change, single_change
 
 _VIEW: Final = re.compile(r"(agg\d+\$|distinctAcc_\d+)")
 _KEY: Final = "key"
 _ACCUMULATOR: Final = "accState"
+#: Nodes with the same state.
+_ONE_KIND: Final = frozenset({"group-aggregate", "global-group-aggregate"})
 #: Suffix of names of the old plan that do not identify a column.
 _OLD: Final = " before"
 #: Names of the rows of a state, by path.
@@ -38,6 +42,8 @@ class PlanAggregates:
         What decides which rows the operator keeps: the order of Top-N, windows.
     kind
         The type of the node: ``group-aggregate``.
+    join, rank, single
+        What a join, a Top-N or a deduplication keeps.
     """
 
     columns: Mapping[str, tuple[str, ...]]
@@ -45,6 +51,9 @@ class PlanAggregates:
     query: str
     settings: Mapping[str, str] = field(default_factory=dict)
     kind: str = ""
+    join: PlanJoin | None = None
+    rank: PlanRank | None = None
+    single: PlanSingle | None = None
 
     def rows_of(self, state: str) -> dict[str, tuple[str, ...]]:
         """Return the names of the rows of a state, by path."""
@@ -168,12 +177,25 @@ def changed_key(old: PlanAggregates | None, new: PlanAggregates | None) -> str:
     return f"the columns of the key were ({', '.join(before)}) and are ({', '.join(after)})"
 
 
+def changed_state(old: PlanAggregates | None, new: PlanAggregates | None) -> JoinChange | RankChange | None:
+    """Return what becomes of the whole state of a join, Top-N or deduplication, ``None`` if its states are compared one by one."""
+    if old is None or new is None or old.query == new.query:
+        return None
+    change = join_change(old.join, new.join)
+    return change or rank_change(old.rank, new.rank) or single_change(old.single, new.single)
+
+
 def changed_settings(old: PlanAggregates | None, new: PlanAggregates | None) -> list[str]:
     """Return what decides which rows an operator keeps and differs between the plans, such as the order of Top-N, with both values."""
-    if old is None or new is None:
+    if old is None or new is None or changed_state(old, new) is not None:
         return []
     before, after = old.settings, new.settings
-    return [
+    kinds = (
+        [f"the operator was {old.kind} and is {new.kind}"]
+        if old.kind != new.kind and not {old.kind, new.kind} <= _ONE_KIND
+        else []
+    )
+    return kinds + [
         f"{name} was {before[name]} and is {after[name]}"
         for name in before
         if name in after and before[name] != after[name]

@@ -24,6 +24,8 @@ from statetool.serializers.naming import rows_of
 from statetool.serializers.sql.rowdata import RowDataSerializer
 from statetool.sql_plans.accumulators import accumulator_names, unique_names, view_aggregates
 from statetool.sql_plans.expressions import ColumnTexts, condition_text
+from statetool.sql_plans.joins import PlanJoin, join_of
+from statetool.sql_plans.ranks import PlanRank, PlanSingle, kept_row, rank_of, single_of
 from statetool.sql_plans.row_types import row_names, row_roots
 
 _UID: Final = re.compile(r"(\d+)_(.+)")
@@ -101,23 +103,27 @@ WINDOW: Final = "the window"
 ROWS_BEFORE: Final = "the source of its rows"
 #: Abilities of sources that leave out rows.
 _CHOOSES_ROWS: Final = frozenset({"FilterPushDown", "LimitPushDown", "PartitionPushDown"})
-#: Nodes without state that write another number of rows than they read, with the members that tell which.
-_MULTIPLIES: Final[Mapping[str, tuple[str, ...]]] = {
-    "async-correlate": ("joinType",),
-    "correlate": ("joinType",),
-    "expand": (),
-    "limit": ("rankRange",),
-    "lookup-join": ("joinType",),
-    "python-correlate": ("joinType",),
-    "sort-limit": ("rankRange",),
-    "union": (),
-    "window-table-function": ("windowing",),
-}
+#: Nodes without state that write another number of rows than they read. All of their members count, except for :data:`_SETTINGS`.
+_MULTIPLIES: Final = frozenset({
+    "async-correlate", "correlate", "expand", "limit", "lookup-join", "ml-predict-table-function", "process-table-function",
+    "python-correlate", "sort-limit", "union", "values", "vector-search-table-function", "window-table-function",
+})  # fmt: skip
 #: Names that Flink gives to tables without one. They differ in each run.
 _UNNAMED_TABLE: Final = re.compile(r"\*anonymous|Unregistered_", re.IGNORECASE)
 #: Longest text of the rows of an input, in characters; of longer ones, the hash is shown.
 _MAX_ROWS_TEXT: Final = 2000
 _MULTI_JOIN: Final = "multi-join-input-"
+#: Nodes of which all members are compared, and the members that are not, or that have names in :meth:`CompiledPlan.settings`.
+_COMPARED: Final = frozenset({
+    "changelog-normalize", "delta-join", "interval-join", "match", "multi-join", "over-aggregate", "temporal-join", "window-deduplicate",
+    "window-join", "window-rank",
+})  # fmt: skip
+_SETTINGS: Final = frozenset({
+    "configuration", "description", "id", "inputChangelogMode", "inputProperties", "inputUpsertKey", "outputType", "state", "type", "uid",
+})  # fmt: skip
+_NOT_COMPARED: Final = _SETTINGS | {
+    "intervalJoinSpec", "leftWindowing", "orderBy", "overSpec", "rankRange", "rightWindowing", "windowing",
+}  # fmt: skip
 
 
 class CompiledPlan:
@@ -135,6 +141,8 @@ class CompiledPlan:
     """
 
     def __init__(self, text: str | bytes) -> None:
+        #: Names of the operators of the snapshot that the plan is for, as far as they are known.
+        self.operator_names: tuple[str, ...] = ()
         try:
             plan = json.loads(text)
             self.nodes: dict[int, dict[str, Any]] = {n["id"]: n for n in plan["nodes"]}
@@ -201,8 +209,14 @@ class CompiledPlan:
         Raises
         ------
         OptionError
-            The node with the operator's id is of another type.
+            The node with the operator's id is of another type, or names of operators tell that the plan is that of another job.
         """
+        node = self._find_node(operator_id, uid, name)
+        if node is not None:
+            self.check_names(self.operator_names)
+        return node
+
+    def _find_node(self, operator_id: str, uid: str, name: str) -> int | None:
         by_uid = _UID.fullmatch(uid)
         if by_uid is not None and int(by_uid[1]) in self.nodes:
             return self._of_type(int(by_uid[1]), by_uid[2].rpartition("_")[2], uid)
@@ -215,6 +229,41 @@ class CompiledPlan:
             if self._is_called(node, by_name[1]):
                 return node
         return None
+
+    def check_names(self, names: Iterable[str]) -> None:
+        """Refuse a plan whose nodes read other tables than the operators with their ids, or are of other types.
+
+        Parameters
+        ----------
+        names
+            Names of operators, as far as the snapshot stores them.
+
+        Raises
+        ------
+        OptionError
+            The plan is that of another job.
+        """
+        for name in names:
+            found = _NAME.fullmatch(name)
+            spec = None if found is None else self.nodes.get(int(found[2]))
+            if found is None or spec is None:
+                continue
+            kind = self.kind(int(found[2]))
+            known, shown = {k.replace("-", ""): k for k in WITH_STATE}, found[1].lower()
+            if kind == "table-source-scan" and name.startswith("Source: "):
+                table = (
+                    str((spec["scanTableSource"].get("table") or {}).get("identifier", ""))
+                    .rpartition(".")[2]
+                    .strip("`")
+                )
+                other = f"reads {table}" if table and found[1] != table and not _UNNAMED_TABLE.search(table) else ""
+            else:
+                other = f"is {kind!r}" if kind in WITH_STATE and shown in known and known[shown] != kind else ""
+            if other:
+                raise OptionError(
+                    f"the plan does not fit: the snapshot has the operator {name!r}, and node {found[2]} of the plan {other}",
+                    hint="compile the plan of this job",
+                )
 
     def _listed(self) -> str:
         return ", ".join(f"{i} ({n.get('type')})" for i, n in self.nodes.items())
@@ -291,6 +340,53 @@ class CompiledPlan:
         with self.locating(node):
             return {**dict(self._node(node, expressions=True).settings()), ROWS_BEFORE: self._rows_before(node)}
 
+    def join(self, node: int) -> PlanJoin | None:
+        """Return the sides of a join, ``None`` for other nodes; errors as for :meth:`settings`."""
+        with self.locating(node):
+            if self.kind(node) != "join":
+                return None
+            own = self._node(node, expressions=True)
+            return join_of(own.spec, own.inputs, self._rows_of_sides(node))
+
+    def rank(self, node: int) -> PlanRank | None:
+        """Return what a Top-N keeps, ``None`` for other nodes; errors as for :meth:`settings`."""
+        with self.locating(node):
+            if self.kind(node) != "rank":
+                return None
+            own = self._node(node, expressions=True)
+            is_time = "PROCTIME" in _as_text(self.nodes[self.inputs[node][0]]["outputType"])
+            return rank_of(own.spec, own.inputs, self._rows_before(node), is_time=is_time)
+
+    def single(self, node: int) -> PlanSingle | None:
+        """Return what a deduplication keeps, ``None`` for other nodes; errors as for :meth:`settings`."""
+        with self.locating(node):
+            if self.kind(node) != "deduplicate":
+                return None
+            own = self._node(node, expressions=True)
+            return single_of(own.spec, own.inputs, self._rows_before(node))
+
+    def _rows_of_sides(self, node: int) -> list[str]:
+        """Return what decides which rows each input of a node has. Tables without a name are different ones on each side."""
+        texts, known = ColumnTexts(self.nodes, self.inputs), dict[int, list[str]]()
+        rows = [" and ".join(self._rows_parts(at, texts, known)) or "none" for at in self.inputs[node]]
+        named = [self._are_named(at) for at in self.inputs[node]]
+        return [row if named[n] else f"{row} of input {n}" for n, row in enumerate(rows)]
+
+    def _are_named(self, node: int) -> bool:
+        """Return True if all tables from which a node gets its rows have a name."""
+        waiting, seen = [node], set[int]()
+        while waiting:
+            at = waiting.pop()
+            if at in seen:
+                continue
+            seen.add(at)
+            waiting += self.inputs.get(at, [])
+            table = (self.nodes[at].get("scanTableSource") or {}).get("table") or {}
+            name = str(table.get("identifier", ""))
+            if not self.inputs.get(at) and (not name or _UNNAMED_TABLE.search(name)):
+                return False
+        return True
+
     def _rows_before(self, node: int) -> str:
         """Return what decides which rows reach a node: tables, conditions, keys, kinds of joins and settings of all nodes before it."""
         return self._rows_of_inputs(node, ColumnTexts(self.nodes, self.inputs), {}) or "none"
@@ -325,12 +421,13 @@ class CompiledPlan:
         if (condition := texts.condition(at)) is not None:
             yield condition
         if kind in _MULTIPLIES:
-            parts = [f"{n} {_as_text(p)}" for n, p in spec.items() if n in _MULTIPLIES[kind]]
+            parts = [f"{n} {_as_text(p)}" for n, p in spec.items() if n not in _SETTINGS]
             yield " ".join([f"{kind} of {len(self.inputs.get(at, []))}", *parts])
         if kind in WITH_STATE and not kind.startswith("local-"):
             own = self._node(at, expressions=True)
             settings = [f"{name} {value}" for name, value in own.settings()]
-            settings += [f"on {own.join_condition()}"] if "joinSpec" in spec else []
+            if "joinSpec" in spec:
+                settings += [f"on {own.join_condition()}", *own.right_keys()]
             yield " ".join([f"{kind} by ({', '.join(own.key_names() or ())})", *settings])
 
     @contextmanager
@@ -532,8 +629,37 @@ class _Node:
             yield "the kind of the join", kind
             if kind != "INNER":  # rows of an outer side have the number of their partners
                 yield "the condition of the join", self.join_condition()
+                if not all(nulls := spec["joinSpec"].get("filterNulls") or ()):
+                    yield (
+                        "the keys in which nulls are equal",
+                        ", ".join(
+                            name for name, filters in zip(self.key_names() or (), nulls, strict=False) if not filters
+                        ),
+                    )
+        if "keepLastRow" in spec:
+            yield "the row that is kept", kept_row(spec)
+        if groups and "isRows" in groups[0]:
+            yield "the unit of the bounds", _as_text([group["isRows"] for group in groups])
+        if groups and (constants := spec["overSpec"].get("constants")):
+            yield "the constants", ", ".join(_as_text(c.get("value", c)) for c in constants)
+        yield from self._other_settings()
         if groups:
             yield "the bounds", _as_text([[group["lowerBound"], group["upperBound"]] for group in groups])
+
+    def right_keys(self) -> list[str]:
+        """Return the columns of the right side that equal the key of a join, and whether nulls are equal too."""
+        join = self.spec["joinSpec"]
+        keys = [self.inputs[1][i] for i in join["rightKeys"]]
+        nulls = [] if all(join.get("filterNulls") or ()) else [f"with nulls {_as_text(join['filterNulls'])}"]
+        return [f"of the right side {', '.join(keys)}", *nulls]
+
+    def _other_settings(self) -> Iterator[tuple[str, str]]:
+        """Yield the members of a node of a kind whose members have no names here: any difference may matter."""
+        own = _TYPE.fullmatch(str(self.spec.get("type")))
+        if own is not None and own[1] in _COMPARED:
+            for name, part in self.spec.items():
+                if name not in _NOT_COMPARED:
+                    yield f"{name} of the plan node", _as_text(part)
 
     def join_condition(self) -> str:
         """Return the condition of a join beside the equality of its keys."""

@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.flink.machine import FlinkMachine
 from tests.support.flink.sql_changes import Runs, judge
-from tests.support.flink.sql_queries import PAIRS
+from tests.support.flink.sql_pairs import PAIRS
 
 pytestmark = pytest.mark.full
 

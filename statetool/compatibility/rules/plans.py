@@ -14,6 +14,7 @@ from statetool.sql_plans.aggregates import (
     changed_key,
     changed_rows,
     changed_settings,
+    changed_state,
     changed_view,
     moved_columns,
     moved_views,
@@ -24,6 +25,9 @@ from statetool.sql_plans.groups import coarser_columns
 _MIGRATE: Final = migration_remedy("Write a copy of the snapshot in which the columns are matched by name.")
 _MERGE: Final = migration_remedy(
     "Write a copy of the snapshot in which the accumulators of groups that become one are merged."
+)
+_COMPUTE: Final = migration_remedy(
+    "Write a copy of the snapshot with the state of the new query, computed from the old one."
 )
 _KEEP_VIEWS: Final = Remedy("Keep such aggregates at their positions in the query, and add others after them.")
 _NAME_ROWS: Final = Remedy(
@@ -50,6 +54,11 @@ def _resolutions(
     old: OperatorInventory, new: OperatorInventory, before: PlanAggregates, after: PlanAggregates
 ) -> Iterator[tuple[tuple[Scope, str], Resolution]]:
     of_operator = []
+    whole = changed_state(before, after)
+    if whole is not None and (whole.refusal or whole.text):
+        text = sentence(f"By the compiled plans, {whole.refusal or whole.text}")
+        yield ("keyed", ""), combine([_may_change(text, _KEEP_ROWS if whole.refusal else _COMPUTE)])
+        return
     if key := changed_key(before, after):
         key_columns = coarser_columns(before, after)
         why = f", and {key_columns}" if isinstance(key_columns, str) else ""

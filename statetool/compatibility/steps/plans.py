@@ -151,10 +151,21 @@ def _tables(restore: Restore) -> Iterator[Result]:
     )
 
 
+def _own_plans(restore: Restore) -> Iterator[Result]:
+    """Q11: a plan of another job may have the same nodes and types (:meth:`CompiledPlan.check_names` refuses those that names tell)."""
+    if not _has_plan(restore):
+        return
+    yield Assumption(
+        rule="Q11",
+        text="each compiled plan is that of the job that wrote its snapshot: the ids, nodes and types fit",
+        option="the plan file that the job executed",
+    )
+
+
 STEP: Final = Step(
     name="plans",
     title="Compiled plan",
     follows="ExecNodeContext, ContextResolvedTableJsonDeserializer",
     irrelevant=_irrelevant,
-    checks=(_node_types, _tables, guarded(_ranking)),
+    checks=(_node_types, _tables, _own_plans, guarded(_ranking)),
 )

@@ -169,7 +169,7 @@ class AddedEntries:
         yield added_batch(self.added, self.ids)
 
 
-def is_read_where_written(entries: CarriedEntries | AddedEntries) -> TypeGuard[CarriedEntries]:
+def is_read_where_written(entries: object) -> TypeGuard[CarriedEntries]:
     """Return True if the task or thread that writes a subtask also reads these entries, so that they are not shuffled."""
     return isinstance(entries, CarriedEntries) and entries.stay_in_key_groups
 

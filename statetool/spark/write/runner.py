@@ -39,6 +39,7 @@ from statetool.saving.bootstrap.portions import BATCH_ROWS
 from statetool.saving.composition import StreamWriteTask
 from statetool.saving.local import LocalRunner, columns_of, copy_portions, services_of, write_empty
 from statetool.saving.publish import StagedFile, Staging
+from statetool.saving.recomputing.entries import ComputedEntries
 from statetool.saving.streams.carried import merge_carried
 from statetool.saving.streams.keyed import AddedEntries, CarriedEntries, KeyedStreams, is_read_where_written
 from statetool.saving.streams.output import NewStream, UnshuffledStreams
@@ -82,7 +83,7 @@ _SLOT_STRIDE: Final = 1 << 16
 #: Item that stands for an empty run of each slot.
 _EMPTY_RUNS: Final = b""
 Rows: TypeAlias = Iterator[pa.RecordBatch]
-Kept: TypeAlias = CarriedEntries | AddedEntries
+Kept: TypeAlias = CarriedEntries | AddedEntries | ComputedEntries
 
 
 class SparkRunner:

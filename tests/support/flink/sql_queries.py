@@ -8,6 +8,8 @@ from typing import Any, Final
 
 from tests.support.flink.sql import Input
 
+#: A pair's match: operators of the same kind of node, in their order, as users give them.
+BY_KIND: Final = "by kind"
 _ORDERS: Final = (
     ("shop", "STRING", "STRING"),
     ("city", "STRING", "STRING NOT NULL"),
@@ -67,7 +69,7 @@ class Pair:
     fills, accept
         The user's choices, if the change asks for them.
     match
-        Which operators have other ids.
+        Which operators have other ids, or :data:`BY_KIND`.
     """
 
     name: str
@@ -240,14 +242,14 @@ _KEYS: Final = (
     _keys("one of an expression", "shop, city", "UPPER(shop)"),
 )
 
-_TTL: Final = {"table.exec.state.ttl": "1 d"}
-_MINI_BATCH: Final = {
+TTL: Final = {"table.exec.state.ttl": "1 d"}
+MINI_BATCH: Final = {
     "table.exec.mini-batch.enabled": "true",
     "table.exec.mini-batch.allow-latency": "20 ms",
     "table.exec.mini-batch.size": "100",
 }
 _TWO: Final = {"4_group-aggregate": "6_global-group-aggregate"}
-_ONE_PHASE: Final = {**_MINI_BATCH, "table.optimizer.agg-phase-strategy": "ONE_PHASE"}
+_ONE_PHASE: Final = {**MINI_BATCH, "table.optimizer.agg-phase-strategy": "ONE_PHASE"}
 
 
 def _option(name: str, old: Mapping[str, str], new: Mapping[str, str], aggregates: str = _A, **more: Any) -> Pair:
@@ -257,20 +259,20 @@ def _option(name: str, old: Mapping[str, str], new: Mapping[str, str], aggregate
 
 
 _OPTIONS: Final = (
-    _option("TTL added", {}, _TTL),
-    _option("TTL changed", _TTL, {"table.exec.state.ttl": "2 d"}),
-    _option("TTL removed", _TTL, {}, accept=("4_group-aggregate.accState.value",)),
+    _option("TTL added", {}, TTL),
+    _option("TTL changed", TTL, {"table.exec.state.ttl": "2 d"}),
+    _option("TTL removed", TTL, {}, accept=("4_group-aggregate.accState.value",)),
     _option("mini-batch on, one phase", {}, _ONE_PHASE, match="auto"),
     _option("mini-batch off, one phase", _ONE_PHASE, {}, match="auto"),
-    _option("mini-batch on, two phases", {}, _MINI_BATCH, match=_TWO),
-    _option("mini-batch off, two phases", _MINI_BATCH, {}, match={b: a for a, b in _TWO.items()}),
-    _option("mini-batch on, AVG", {}, _MINI_BATCH, "AVG(price) AS a, COUNT(*) AS n", match=_TWO),
-    _option("mini-batch on, DISTINCT", {}, _MINI_BATCH, "COUNT(DISTINCT price) AS a", match=_TWO),
+    _option("mini-batch on, two phases", {}, MINI_BATCH, match=_TWO),
+    _option("mini-batch off, two phases", MINI_BATCH, {}, match={b: a for a, b in _TWO.items()}),
+    _option("mini-batch on, AVG", {}, MINI_BATCH, "AVG(price) AS a, COUNT(*) AS n", match=_TWO),
+    _option("mini-batch on, DISTINCT", {}, MINI_BATCH, "COUNT(DISTINCT price) AS a", match=_TWO),
 )
 
 
 def _join(name: str, old: str, new: str, **more: Any) -> Pair:
-    return Pair(name=f"join: {name}", old=f"SELECT {old}", new=f"SELECT {new}", match="auto", **more)
+    return Pair(name=f"join: {name}", old=f"SELECT {old}", new=f"SELECT {new}", match=BY_KIND, **more)
 
 
 _ON: Final = "FROM orders AS o JOIN shops AS s ON o.shop = s.name"
@@ -388,7 +390,7 @@ _NAMED: Final = (
     _named("swapped", "qty AS a, CHAR_LENGTH(city) AS b", "CHAR_LENGTH(city) AS a, qty AS b", _BOTH),
     _named("another key", "UPPER(shop)", "LOWER(shop)", _KEYED),
     _named(
-        "another key, mini-batch", "UPPER(shop)", "LOWER(shop)", _KEYED, old_config=_MINI_BATCH, new_config=_MINI_BATCH
+        "another key, mini-batch", "UPPER(shop)", "LOWER(shop)", _KEYED, old_config=MINI_BATCH, new_config=MINI_BATCH
     ),
     _named("another branch of a union", "size", "size * 10", _UNION),
     _named("an inner aggregate", "AVG(price) AS t", "MAX(price) AS t", _INNER),
@@ -418,7 +420,7 @@ _GROUPING_SETS: Final = (
     ),
 )
 
-PAIRS: Final[tuple[Pair, ...]] = (
+FIRST_PAIRS: Final[tuple[Pair, ...]] = (
     *_AGGREGATES,
     *_KEYS,
     *_OPTIONS,
