@@ -90,7 +90,7 @@ def _narrower(base: str, target: str) -> str:
 
 def _migrate(request: Request, expected: Expected) -> None:
     old = _narrower(request.base, request.beside("old"))
-    statetool.migrate(old, request.target, to=request.base, **request.style)
+    statetool.migrate(old, request.target, to=request.base, flink_version=request.release, **request.style)
 
 
 def _catch_up(request: Request, expected: Expected) -> None:
