@@ -169,7 +169,7 @@ def _erase(request: Request, expected: Expected) -> None:
 
 
 def _drop(request: Request, expected: Expected) -> None:
-    names = ["text", "kept list"]
+    names = [name for name in ("text", "kept list") if name in _states(expected, LONG)]
     statetool.drop(request.base, request.target, states={LONG: names}, **request.style)
     for name in names:
         del _states(expected, LONG)[name]
