@@ -134,8 +134,9 @@ def _move_state(request: Request, expected: Expected) -> None:
     """Move a state that the job has moved before, back."""
     both, without = request.beside("both"), request.beside("without")
     statetool.graft(request.base, request.base, both, {LONG: "another"})
-    statetool.drop(both, without, states={LONG: ["text", "map"]})
-    statetool.move_state(without, request.target, "another", LONG, ["text", "map"], **request.style)
+    names = [name for name in ("text", "map") if name in _states(expected, LONG)]
+    statetool.drop(both, without, states={LONG: names})
+    statetool.move_state(without, request.target, "another", LONG, names, **request.style)
 
 
 def _keep(request: Request, expected: Expected) -> None:
