@@ -54,7 +54,7 @@ def content(snapshot: str) -> Expected:
 
 def ordered(found: Expected) -> dict[str, Any]:
     """Return the rows of each state, and the timers, in an order of their own."""
-    rows = {}
+    rows: dict[str, Any] = {}
     for name, operator in found.items():
         keyed = operator["keyed_state"]
         rows |= {

@@ -36,7 +36,8 @@ def values_of(s: Serializer, case: Case) -> list[bytes]:
         The serializer does not tell where a value ends.
     """
     assert case.data is not None
-    c, found = Cursor(case.data), []
+    c = Cursor(case.data)
+    found: list[bytes] = []
     while len(found) < (len(case.values) if case.values is not None else sys.maxsize) and c.left:
         start = c.pos
         s.skip(c)
