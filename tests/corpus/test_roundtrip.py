@@ -24,8 +24,10 @@ def test_a_case_survives_the_round_trip(corpus: Path, name: str) -> None:
     assert rows > 1000
 
 
-#: Plans without snapshots, and archives of large snapshots that ``python -m tests.roundtrip_check DIR --native`` has not been run on.
-_NOT_TRIED = frozenset({"sql-plans", "jobs", "lakes", "public-datastream", "public-sql-sources", "unnamed-jobs"})
+#: An archive without snapshots.
+_PLANS = "sql-plans"
+#: Corpora that are not packed here. The one of serializers has no snapshots: ``serializer_states`` writes some with its values.
+_OTHERS = frozenset({"public-connectors", "serializers", "flink-migration-savepoints"})
 
 
 @pytest.mark.parametrize(
@@ -48,8 +50,8 @@ def test_a_snapshot_survives_each_native_form(archive: str, inside: str, tmp_pat
 
 def test_each_corpus_survived_each_native_form() -> None:
     found = native_roundtrips.rows()
-    packed = {path.name.removesuffix(".tar.xz") for path in (HERE / "corpus").glob("*.tar.xz")} - _NOT_TRIED
-    assert packed <= {row.corpus for row in found}
+    packed = {path.name.removesuffix(".tar.xz") for path in (HERE / "corpus").glob("*.tar.xz")} - {_PLANS}
+    assert packed | _OTHERS == {row.corpus for row in found}
     assert [row for row in found if row.outcome == FAILED] == []
     for backend in native_roundtrips.BACKENDS:
         assert sum(row.snapshots for row in found if (row.backend, row.outcome) == (backend, EQUAL)) > 150

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import rocksdict
 
+import statetool
 from statetool.formats.rocksdb.files import DatabaseFiles
 from statetool.formats.rocksdb.options import newest_options, read_options
 from statetool.formats.rocksdb.table_settings import TableSettings, settings_of
@@ -116,3 +117,24 @@ def test_files_have_the_target_size_of_the_options(tmp_path: Path, given: int, w
         assert "target_file_size_base=67108864" in text
         path.write_text(text.replace("target_file_size_base=67108864", f"target_file_size_base={given}"))
     assert settings_of(with_options(files, tmp_path / "db"), "m").table_bytes == wanted
+
+
+@pytest.mark.parametrize(
+    ("case", "index", "parts"),
+    [
+        ("v1_20_5-rocksdb-native", "kBinarySearch", "false"),
+        ("v2_3_0-rocksdb-native", "kBinarySearch", "false"),
+        ("v2_3_0-forst-native", "kTwoLevelIndexSearch", "true"),
+    ],
+)
+def test_jobs_of_flink_write_no_filters_by_default(corpus: Path, case: str, index: str, parts: str) -> None:
+    """New table files have none either, and an index with one level: see "New databases of RocksDB" in the docs."""
+    found = set()
+    for operator in statetool.load(str(corpus / case / "snapshot"))._inventory.operators.values():
+        for stored in operator.keyed.managed:
+            owned = stored.owned_database()
+            file = None if owned is None else newest_options(owned.files.files)
+            if file is not None:
+                tables = [values for name, values in read_options(file).items() if "BlockBasedTable" in name]
+                found |= {(t["filter_policy"], t["index_type"], t["partition_filters"]) for t in tables[1:]}
+    assert found == {("nullptr", index, parts)}

@@ -166,7 +166,20 @@ def test_a_failure_of_a_split_leaves_both_savepoints_or_none(folder: Path, tmp_p
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("verb", ["copy", "rescale", "erase", "edit_source", "drop_transactions", "to_forst"])
+@pytest.mark.parametrize(
+    "verb",
+    [
+        "copy",
+        "rescale",
+        "erase",
+        "edit_source",
+        "drop_transactions",
+        "to_rocksdb",
+        "to_forst",
+        "to_heap",
+        "erase_in_rocksdb",
+    ],
+)
 def test_so_does_a_failure_of_an_object_store(verb: str, folder: Path, bucket: Any) -> None:
     target = f"s3://writes/{verb}"
     tried = try_all(lambda target, over: VERBS[verb](target, folder, over), target, one_kind)
@@ -206,6 +219,19 @@ def test_a_read_that_an_object_store_refuses_during_a_proof_publishes_nothing(
         check_whole(target)
         clear(target)
     assert reads
+
+
+@pytest.mark.parametrize("verb", ["to_rocksdb", "to_forst", "to_heap"])
+def test_metadata_of_each_native_form_is_the_last_object(verb: str, folder: Path, bucket: Any) -> None:
+    """Until then, the directory is not a savepoint."""
+    target = f"s3://writes/last-{verb}"
+    bucket.requests.clear()
+    VERBS[verb](target, folder, False)
+    written = [
+        path for method, path, _, query in bucket.requests if method in ("PUT", "POST") and "delete" not in query
+    ]
+    assert len(written) > 3
+    assert [path for path in written if path.endswith("/_metadata")] == written[-1:]
 
 
 def put_of_metadata(method: str, path: str, query: str) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -12,7 +14,11 @@ import pytest
 
 import statetool
 from statetool.formats.metadata.handles import streams_of
+from statetool.io import targets
 from statetool.saving.streams.native import HeapForm, NativeForm
+from statetool.spark.write import runner
+from tests.support.failures.failing_io import FailingIO
+from tests.support.servers.object_store import object_store
 from tests.support.snapshots.keyed_content import content_of
 
 Backend: TypeAlias = Literal["rocksdb", "forst", "heap"]
@@ -93,3 +99,63 @@ def test_tasks_transform_as_threads_do(base: str, tmp_path: Path, request: pytes
     opened = statetool.load(base, spark=request.getfixturevalue("in_tasks"))
     opened["op"].transform({"n": "n * 2"}).write(there, **options)
     check_same(here, there)
+
+
+@pytest.fixture(scope="module")
+def bucket() -> Iterator[Any]:
+    with object_store("tasks") as store:
+        yield store
+
+
+def _let_tasks_fail(patch: pytest.MonkeyPatch, point: int, kind: tuple[str, bool], flag: Path) -> None:
+    """Let a call of each task that gathers a subtask fail, as in :class:`FailingIO`; a task whose call has failed creates a file."""
+    variables = {name: value for name, value in os.environ.items() if name.startswith("AWS_")}
+    gatherer = runner._gatherer
+
+    def failing(*arguments: Any) -> Any:
+        run = gatherer(*arguments)
+
+        def gather(batches: Any) -> Any:
+            os.environ.update(variables)
+            with pytest.MonkeyPatch.context() as inner:
+                io = FailingIO(point, kind, inner)
+                try:
+                    yield from run(batches)
+                finally:
+                    if io.failed_call:
+                        flag.touch()
+
+        return gather
+
+    patch.setattr(runner, "_gatherer", failing)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("backend", "first", "step"), [("rocksdb", 1, 3), ("forst", 2, 3), ("heap", 1, 1)])
+def test_a_task_that_an_object_store_refuses_publishes_nothing(
+    in_tasks: Any, bucket: Any, tmp_path: Path, backend: Backend, first: int, step: int
+) -> None:
+    """Calls of a task fail, every third one of the longer tasks; nothing is left, and the next write is complete."""
+    state = statetool.bootstrap_keyed_state(in_tasks.range(0, 50, 1, 2).selectExpr("id AS key", "id AS n"))
+    writer = statetool.SavepointWriter.new(max_parallelism=8).with_operator("op", state, parallelism=1)
+    target, failed = f"s3://tasks/{backend}", 0
+
+    def write() -> None:
+        writer.write(target, flink_version="2.3", format="native", backend=backend, inline_bytes=0)
+
+    for point in itertools.count(first, step):
+        flag = tmp_path / f"{point}"
+        with pytest.MonkeyPatch.context() as patch:
+            _let_tasks_fail(patch, point, ("error", point % 2 == 0), flag)
+            try:
+                write()
+            except Exception as error:  # noqa: BLE001 - Spark raises many classes
+                assert flag.exists(), error
+                assert not targets.list_sizes(target)
+                failed += 1
+            else:
+                assert not flag.exists()
+                break
+    assert failed > 2
+    assert statetool.verify(target, deep=True).ok
+    assert statetool.load(target)["op"].to_arrow().num_rows == 50

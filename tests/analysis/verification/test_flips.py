@@ -12,6 +12,7 @@ from statetool.formats.metadata.handles import KeyGroupsHandle
 from statetool.formats.metadata.reader import parse_metadata
 from statetool.formats.operator_id import operator_id_for_uid
 from tests.support.checks.flip_check import CHECKED, SAVEPOINTS, Flipper, Small, rows
+from tools.packages import ROOT
 
 #: Kinds of files without checksums, in which Flink itself does not find a changed value or operator id.
 _UNCHECKED = {"_metadata", "keyed", "timers"}
@@ -61,3 +62,9 @@ def test_each_flip_was_found_or_harmless_except_in_values_without_checksums() ->
         assert row.refused == 0, row
         assert row.silent == 0 or row.kind in _UNCHECKED, row
         assert row.harmless == 0 or row.kind not in CHECKED or row.harmless < row.found, row
+
+
+def test_the_limits_say_how_many_changed_bytes_of_the_heap_backend_are_not_found() -> None:
+    found = [row for row in rows() if row.kind == "keyed"]
+    silent, total = sum(row.silent for row in found), sum(row.found + row.harmless + row.silent for row in found)
+    assert f"{silent} of {total:,} changed bytes" in (ROOT / "docs/operations/limits.md").read_text("utf-8")

@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 import statetool
-from statetool.errors import StatetoolError, UnsupportedError
+from statetool.errors import StatetoolError, UndescribedClassError, UnsupportedError
 from statetool.types.declared import ClassDeclaration
 from tests.support.corpora.kryo_classes import CLASSES
-from tests.support.snapshots.keyed_content import content_of
+from tests.support.snapshots.keyed_content import Content, content_of
 
 Backend: TypeAlias = Literal["rocksdb", "forst", "heap"]
 BACKENDS: Final[tuple[Backend, ...]] = ("rocksdb", "forst", "heap")
@@ -92,8 +92,10 @@ def check_native(
         native, canonical = f"{folder}/native", f"{folder}/canonical"
         try:
             statetool.convert(base, native, format="native", backend=backend)
-        except UnsupportedError as error:
+        except (UnsupportedError, UndescribedClassError) as error:
             raise RefusedError(error.message) from error
+        if backend == "heap":
+            before = _without_null_bytes(before, base)
         statetool.convert(statetool.load(native, declarations=declarations), canonical)
         for target in (native, canonical):
             what = Path(target).name
@@ -113,6 +115,22 @@ def check_native(
                 continue
             return UNDECIDED, compared.unread[0], len(before)
     return EQUAL, "", len(before)
+
+
+def _without_null_bytes(content: Content, savepoint: statetool.Savepoint) -> Content:
+    """Return entries without the bytes after the flag of null values of maps: canonical savepoints of the heap backend have what the
+    serializer writes for null, RocksDB has nothing, and the heap backend's layout has no room for them. Flink does not read them.
+    """
+    maps = {
+        (operator.state.operator_id, name)
+        for operator in savepoint._inventory.operators.values()
+        for name, (_, meta) in operator.keyed_states.items()
+        if meta.kind == "map"
+    }
+    return {
+        place: value[:1] if place[:2] in maps and value.startswith(b"\x01") else value
+        for place, value in content.items()
+    }
 
 
 def answers_of(metadata: Path, declarations: tuple[ClassDeclaration, ...] = ()) -> list[Row]:

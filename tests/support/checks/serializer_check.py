@@ -205,7 +205,7 @@ def _check_snapshot(case: Case, result: Result) -> Serializer | None:
         result.leave(case, "data without a snapshot")
         return None
     c = Cursor(case.snapshot)
-    if _is_java_serializer(case.snapshot):
+    if is_java_serializer(case.snapshot):
         if c.i4() != 1 or c.i4() != c.left:
             result.failures.append("not one framed Java-serialized serializer")
         read_java_stream(c)
@@ -228,7 +228,7 @@ def _check_snapshot(case: Case, result: Result) -> Serializer | None:
     return serializer
 
 
-def _is_java_serializer(snapshot: bytes) -> bool:
+def is_java_serializer(snapshot: bytes) -> bool:
     return snapshot[:4] == b"\0\0\0\1" and snapshot[8:12] == b"\xac\xed\0\5"
 
 

@@ -21,16 +21,20 @@ _WIDER: Final = ["op.v.value"]
 def _new_savepoint(target: str, over: bool) -> object:
     table = pa.table({"id": range(50), "v": range(50)})
     writer = st.SavepointWriter.new().with_operator("op", st.bootstrap_keyed_state(table, key="id"), parallelism=2)
-    return writer.write(target, take_over=over)
+    return writer.write(target, take_over=over, inline_bytes=0)
 
 
 def _edited_savepoint(target: str, over: bool) -> object:
-    return st.SavepointWriter.from_existing(st.load(ZOO)).change_uid("timers", "t").write(target, take_over=over)
+    return (
+        st.SavepointWriter.from_existing(st.load(ZOO))
+        .change_uid("timers", "t")
+        .write(target, take_over=over, inline_bytes=0)
+    )
 
 
 def _transformed_savepoint(target: str, over: bool) -> object:
     writer = st.SavepointWriter.from_existing(st.load(ZOO)).transform("timers", lambda table: table)
-    return writer.write(target, take_over=over)
+    return writer.write(target, take_over=over, inline_bytes=0)
 
 
 def _new_savepoint_of_forst(target: str, over: bool) -> object:
@@ -38,8 +42,8 @@ def _new_savepoint_of_forst(target: str, over: bool) -> object:
     table = pa.table({"id": range(50), "v": range(50)})
     timers = pa.table({"id": range(50), "timestamp": range(50)})
     state = st.bootstrap_keyed_state(table, key="id", timers=timers)
-    writer = st.SavepointWriter.new(max_parallelism=8).with_operator("op", state, parallelism=2)
-    return writer.write(target, take_over=over, flink_version="2.3", format="native", backend="forst")
+    writer = st.SavepointWriter.new(max_parallelism=8).with_operator("op", state, parallelism=1)
+    return writer.write(target, take_over=over, flink_version="2.3", format="native", backend="forst", inline_bytes=0)
 
 
 #: Functions by name; they write to a target, from the sources in a folder, and may take over the target.
@@ -98,7 +102,7 @@ VERBS: Final[dict[str, Verb]] = {
         str(_DEMO / "kafka-sink"), target, "514dc31230726fb6b190b5bf50bbec8f", ["orders-out-0-1"], take_over=over
     ),
     "to_rocksdb": lambda target, folder, over: st.rescale(
-        str(folder / "files"), target, 64, format="native", backend="rocksdb", take_over=over
+        str(folder / "files"), target, 64, parallelism=1, format="native", backend="rocksdb", take_over=over
     ),
     "to_forst": lambda target, folder, over: _new_savepoint_of_forst(target, over),
     "to_heap": lambda target, folder, over: st.sample(

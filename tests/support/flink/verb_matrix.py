@@ -94,7 +94,8 @@ def jobs_of(release: str) -> list[tuple[Api, Backend]]:
     return [job for job in JOBS if release_of(release) >= (2, 0) or job in (("sync", "rocksdb"), ("sync", "heap"))]
 
 
-def _base(machine: FlinkMachine, folder: Path, state: Api, backend: Backend) -> tuple[Path, Expected]:
+def make_base(machine: FlinkMachine, folder: Path, state: Api, backend: Backend) -> tuple[Path, Expected]:
+    """Let a job of a release write a native savepoint; return its path and expected content."""
     base, whole = forms.make_base(machine, folder / "made", state, _option(backend))
     if release_of(machine.version) != (2, 0) or (state, backend) != ("async", "forst"):
         return base, whole
@@ -108,7 +109,7 @@ def _option(backend: Backend) -> str:
     return "hashmap" if backend == "heap" else backend
 
 
-class _Chain:
+class Chain:
     """The steps of one verb, each of which restores what an earlier one left."""
 
     def __init__(self, machine: FlinkMachine, state: Api, backend: Backend) -> None:
@@ -140,12 +141,13 @@ class _Chain:
                 parallelism=step.parallelism, config=config, append=True,
             )  # fmt: skip
         except (FlinkRefusedError, StatetoolError) as error:
-            return f"refused: {_line(error)}"
+            return f"refused: {last_line(error)}"
         self.left[step.name] = (found.checkpoint, forms.appended(expected))
-        return f"differs: {_line(found.differences[0])}" if found.differences else RESTORED
+        return f"differs: {last_line(found.differences[0])}" if found.differences else RESTORED
 
 
-def _line(text: object) -> str:
+def last_line(text: object) -> str:
+    """Return the innermost cause in a stack trace, or the last line of a message, cut to fit into a table."""
     causes = [line for line in str(text).splitlines() if line.startswith("Caused by")] or str(text).splitlines()
     return " ".join(causes[-1].split())[:_MOST_CHARACTERS]
 
@@ -160,15 +162,15 @@ def _restores(
             asked = [v for v in verbs if any((release, state, backend, v, s.name) not in done for s in steps)]
             if not asked:
                 continue
-            base, expected = _base(machine, work / f"{state}-{backend}", state, backend)
+            base, expected = make_base(machine, work / f"{state}-{backend}", state, backend)
             for verb in asked:
                 folder = work / f"{state}-{backend}-{verb}"
-                chain, failures = _Chain(machine, state, backend), {}
+                chain, failures = Chain(machine, state, backend), {}
                 for format in sorted({step.format for step in steps}):
                     try:
                         chain.write(verb, folder / format, base, expected, format)
                     except Exception as error:  # noqa: BLE001 - it is a row, and the next one is asked
-                        failures[format] = f"not written: {type(error).__name__}: {_line(error)}"
+                        failures[format] = f"not written: {type(error).__name__}: {last_line(error)}"
                 for step in steps:
                     outcome = failures.get(step.format) or chain.run(step)
                     yield Row(release=release, state=state, backend=backend, verb=verb, step=step.name, outcome=outcome)

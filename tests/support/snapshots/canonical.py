@@ -19,6 +19,7 @@ from statetool.formats.metadata.handles import (
     RelativeFileHandle,
     StatePartitions,
 )
+from statetool.formats.metadata.savepoint import savepoint_properties
 from statetool.formats.metadata.writer import write_metadata
 from statetool.formats.operator_id import operator_id_for_uid
 from statetool.formats.operator_state import OperatorHeader, write_operator_header
@@ -150,6 +151,7 @@ def savepoint(
     compressed: bool = False,
     operator_states: Mapping[str, ListState] | None = None,
     damage: Callable[[int, bytes], bytes] | None = None,
+    version: int = 3,
 ) -> statetool.Operator:
     """Write a savepoint with the operator ``op`` and open it; ``damage`` may change the bytes of each keyed stream."""
     parallelism = max(len(subtasks), max((len(s.elements) for s in (operator_states or {}).values()), default=0), 1)
@@ -171,9 +173,9 @@ def savepoint(
         max_parallelism=max_parallelism,
         subtasks=tuple(written),
     )
-    (folder / "_metadata").write_bytes(
-        write_metadata(SnapshotMetadata(version=3, checkpoint_id=0, operators=(operator,)))
-    )
+    properties = savepoint_properties() if version >= 4 else b""
+    metadata = SnapshotMetadata(version=version, checkpoint_id=0, operators=(operator,), properties=properties)
+    (folder / "_metadata").write_bytes(write_metadata(metadata))
     return statetool.load(str(folder), uids=["op"])["op"]
 
 
