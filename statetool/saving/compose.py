@@ -264,8 +264,11 @@ def _check_serializers(
         return
     by_id = {} if composition.base is None else {o.state.operator_id: o for o in composition.base.operators.values()}
     by_id |= {p.old.operator_id: p.graft.operator for p in planned if p.graft is not None and p.old is not None}
+    # Table files that an operator keeps have states of the new header, which is checked below.
+    written = {p.old.operator_id for p in planned if p.old is not None and p.keyed is not None}
     for state in skeleton.operators:
-        check_readable(by_id[state.operator_id], state, release)
+        carried = _without_keyed(state) if state.operator_id in written else state
+        check_readable(by_id[state.operator_id], carried, release)
     for p in planned:
         try:
             for task in p.tasks:
@@ -292,6 +295,11 @@ def _keyed_alone(operator: OperatorState) -> OperatorState:
         SubtaskState(index=s.index, managed_keyed=s.managed_keyed, raw_keyed=s.raw_keyed) for s in operator.subtasks
     )
     return replace(operator, subtasks=tuple(keyed), coordinator=None)
+
+
+def _without_keyed(operator: OperatorState) -> OperatorState:
+    """Return an operator without its managed keyed state."""
+    return replace(operator, subtasks=tuple(replace(s, managed_keyed=None) for s in operator.subtasks))
 
 
 def _carry(plan: PlannedSnapshot, runner: Runner, staging: Staging, staged: list[StagedFile]) -> list[OperatorState]:

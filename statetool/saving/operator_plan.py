@@ -268,7 +268,7 @@ class KeyedPlan:
             formula_of=formula_of,
             types=change.types,
         )
-        task = self._in_form(task, operator)
+        task = self._in_form(task, operator, {})
         assert isinstance(task.streams, KeyedStreams)
         sources, number = operator.keyed.sources(raw=True), layout.max_parallelism
         kept = computed_entries(sources, change.rule, task.streams.header, change.types, number)
