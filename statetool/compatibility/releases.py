@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final, Literal
 
 from statetool.errors import UNREAD, UnsupportedError
@@ -15,6 +16,8 @@ from statetool.snapshot.operator import OperatorInventory
 _ORDER: Final = tuple(READS)
 #: The releases that write operator state of proxy version 5, and read no newer one.
 FIRST_TO_5: Final = _ORDER[: _ORDER.index("1.17") + 1]
+#: The first releases of backends that migrate values whose time to live is switched on or off. In 2.0, Flink refuses none and reads others.
+_TTL_SWITCHES: Final = {"rocksdb": (2, 1), "heap": (2, 2), "forst": (2, 2)}
 
 
 def writers_of(snapshot: Inventory) -> tuple[str, ...]:
@@ -66,6 +69,21 @@ def _operator_proxy(snapshot: Inventory) -> int | None:
 def kryo_of(releases: tuple[str, ...]) -> Literal[2, 5] | None:
     """Return the Kryo of some releases; ``None`` if they have different ones, or none is known."""
     found: set[Literal[2, 5]] = {2 if r.startswith("1.") else 5 for r in releases}
+    return found.pop() if len(found) == 1 else None
+
+
+def ttl_may_switch(releases: tuple[str, ...], backends: Iterable[str]) -> bool | None:
+    """Return True if some releases migrate values whose time to live is switched on or off, in some backends.
+
+    ``None`` if only some of them do, no release is known, or it was not tried.
+    """
+    found: set[bool | None] = set()
+    for backend in backends:
+        for release in releases:
+            known = tuple(map(int, release.split(".")[:2]))
+            migrates = known >= _TTL_SWITCHES[backend]
+            # ForSt of 2.0 and 2.1 was not tried.
+            found.add(None if backend == "forst" and not migrates and known >= (2, 0) else migrates)
     return found.pop() if len(found) == 1 else None
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from statetool.compatibility.classes.trial import NewClasses
-from statetool.compatibility.releases import kryo_of, shown_releases
+from statetool.compatibility.releases import shown_releases, ttl_may_switch
 from statetool.compatibility.rules.kryo import resolve_releases
 from statetool.compatibility.rules.serializers import resolve
 from statetool.compatibility.running.results import Ran
@@ -78,8 +78,8 @@ class Job:
     @property
     def ttl_may_switch(self) -> bool | None:
         """Whether values are migrated when time to live is switched on or off; ``None`` if unknown."""
-        kryo = kryo_of(self.releases)
-        return None if kryo is None else kryo == 5  # Both are of Flink 2.x.
+        backends = ("heap", "rocksdb") if self.backend == "unknown" else (self.backend,)
+        return ttl_may_switch(self.releases, backends)
 
 
 def check_key(old: Serializer, new: Serializer | None, job: Job) -> Resolution:

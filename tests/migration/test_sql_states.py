@@ -24,6 +24,9 @@ from tests.support.flink.sql_changes import ARCHIVE, decide, difference_of_state
 from tests.support.flink.sql_pairs import PAIRS
 from tests.support.flink.sql_queries import Pair
 
+#: Release and backend of the job.
+_JOB = ("2.3.0", "hashmap")
+
 
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -33,7 +36,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def sides(stored: Path, name: str) -> tuple[statetool.Savepoint, statetool.Savepoint, Pair]:
     pair = next(p for p in PAIRS if p.name == name)
     configured = ((pair.old, pair.old_config), (pair.new, pair.new_config))
-    old, new = (open_savepoint(stored / "2.3.0" / folder_of(*side)) for side in configured)
+    old, new = (open_savepoint(stored / _JOB[0] / folder_of(*side)) for side in configured)
     return old, new, pair
 
 
@@ -55,7 +58,7 @@ def sides(stored: Path, name: str) -> tuple[statetool.Savepoint, statetool.Savep
 )
 def test_the_state_is_that_of_the_new_query(stored: Path, tmp_path: Path, name: str) -> None:
     old, new, pair = sides(stored, name)
-    verdict, _ = decide(old, new, pair, tmp_path / "new")
+    verdict, _ = decide(old, new, pair, tmp_path / "new", _JOB)
     assert verdict == ("asks" if pair.accept else "converted")
     assert difference_of_states(tmp_path / "new", new) == ""
     if name != "tops: 4 to 1, column removed":  # the old query has no such state

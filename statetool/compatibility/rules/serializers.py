@@ -64,7 +64,7 @@ def resolve(old: Serializer, new: Serializer, *, ttl_may_switch: bool | None = N
     Parameters
     ----------
     ttl_may_switch
-        Whether the release migrates values when time to live is switched on or off (2.x does); ``None`` if unknown.
+        Whether the release migrates values when time to live is switched on or off (RocksDB from 2.1 on, the heap backend from 2.2 on); ``None`` if unknown.
     """
     old, new = unwrap(old), unwrap(new)
     if isinstance(old, TtlSerializer) != isinstance(new, TtlSerializer):
@@ -170,12 +170,15 @@ def switch_ttl(*, may_switch: bool | None, on: bool) -> Resolution:
     reason = f"Time to live (TTL) was switched {'on' if on else 'off'}."
     if may_switch is None:
         release = Remedy(
-            "Name the Flink release of the new job: only Flink 2.x migrates it.", ("check", A, B, "--flink", "2.3")
+            "Name the Flink release and the backend of the new job: RocksDB migrates it from Flink 2.1 on, the heap backend from 2.2 on.",
+            ("check", A, B, "--flink", "2.3", "--backend", "rocksdb"),
         )
         return Resolution.because(Level.UNKNOWN, reason, release)
     if not may_switch:
         remedy = migration_remedy("Or write a copy of the snapshot with it.", "Keep the TTL setting of the state.")
-        return Resolution.because(Level.INCOMPATIBLE, f"{reason} Flink 1.x does not migrate it.", remedy)
+        return Resolution.because(
+            Level.INCOMPATIBLE, f"{reason} Flink 1.x and 2.0, and the heap backend of 2.1, do not migrate it.", remedy
+        )
     return Resolution.because(Level.AFTER_MIGRATION, reason)
 
 

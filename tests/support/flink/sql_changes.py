@@ -151,7 +151,7 @@ def judge(runs: Runs, pair: Pair) -> Judgement:
     old, new = runs.savepoint(pair.old, pair.old_config), runs.savepoint(pair.new, pair.new_config)
     target = runs.work / f"converted-{uuid4().hex[:12]}"
     try:
-        verdict, reason = decide(old, new, pair, target)
+        verdict, reason = decide(old, new, pair, target, (runs.flink.version, runs.backend))
     except StatetoolError as error:
         return Judgement("error", _short(error), "")
     source = target if target.exists() else Path(old.path)
@@ -166,12 +166,15 @@ def judge(runs: Runs, pair: Pair) -> Judgement:
     return Judgement(verdict, reason, says, is_thin=not after or len(both) <= len(before))
 
 
-def decide(old: statetool.Savepoint, new: statetool.Savepoint, pair: Pair, target: Path | None) -> tuple[str, str]:
-    """Return the verdict on a pair with the reason, and write what is converted to ``target``."""
+def decide(
+    old: statetool.Savepoint, new: statetool.Savepoint, pair: Pair, target: Path | None, job: tuple[str, str]
+) -> tuple[str, str]:
+    """Return the verdict on a pair with the reason, and write what is converted to ``target``. ``job`` is its release and backend."""
     match = _by_kind(old, new) if pair.match == BY_KIND else pair.match
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        checked = statetool.check(old, new, match=match)
+        release, backend = job[0].rpartition(".")[0], "heap" if job[1] == "hashmap" else job[1]
+        checked = statetool.check(old, new, match=match, flink_version=release, backend=backend)
         if checked.ok:
             if target is not None and match is not None:
                 changes = dict(match) if isinstance(match, Mapping) else statetool.match(old, new).changes
@@ -294,8 +297,8 @@ def derive_again(known: dict[tuple[str, ...], dict[str, str]], folder: Path) -> 
     for pair in PAIRS:
         for release in dict.fromkeys(release for release, _ in combinations_of(pair)):
             sides = [root / release / folder_of(*s) for s in ((pair.old, pair.old_config), (pair.new, pair.new_config))]
-            verdict, reason = decide(open_savepoint(sides[0]), open_savepoint(sides[1]), pair, None)
             for backend in (b for r, b in combinations_of(pair) if r == release):
+                verdict, reason = decide(*map(open_savepoint, sides), pair, None, (release, backend))
                 line = known[release, backend, pair.name]
                 if line["verdict"] != verdict:
                     print(release, backend, pair.name, line["verdict"], "->", verdict)
