@@ -203,6 +203,7 @@ def test_single_rows() -> None:
 
 
 def test_a_plan_of_another_job_is_refused_by_names() -> None:
+    """Q11, if the names of operators tell."""
     nodes = [
         {
             "id": 1,
