@@ -23,7 +23,7 @@ from statetool.serializers.core.base import Serializer
 from statetool.serializers.naming import rows_of
 from statetool.serializers.sql.rowdata import RowDataSerializer
 from statetool.sql_plans.accumulators import accumulator_names, unique_names, view_aggregates
-from statetool.sql_plans.expressions import ColumnTexts, condition_text
+from statetool.sql_plans.expressions import ColumnTexts, condition_text, is_identified
 from statetool.sql_plans.joins import PlanJoin, join_of
 from statetool.sql_plans.ranks import PlanRank, PlanSingle, kept_row, rank_of, single_of
 from statetool.sql_plans.row_types import row_names, row_roots
@@ -108,6 +108,8 @@ _MULTIPLIES: Final = frozenset({
     "async-correlate", "correlate", "expand", "limit", "lookup-join", "ml-predict-table-function", "process-table-function",
     "python-correlate", "sort-limit", "union", "values", "vector-search-table-function", "window-table-function",
 })  # fmt: skip
+#: Those of them whose members name no columns, or whose columns are compared elsewhere.
+_READS_NO_COLUMNS: Final = frozenset({"limit", "union", "values"})
 #: Names that Flink gives to tables without one. They differ in each run.
 _UNNAMED_TABLE: Final = re.compile(r"\*anonymous|Unregistered_", re.IGNORECASE)
 #: Longest text of the rows of an input, in characters; of longer ones, the hash is shown.
@@ -338,7 +340,11 @@ class CompiledPlan:
             The plan lacks a member that such a node has.
         """
         with self.locating(node):
-            return {**dict(self._node(node, expressions=True).settings()), ROWS_BEFORE: self._rows_before(node)}
+            own = self._node(node, expressions=True).settings()
+            return {
+                **{name: self._identified(node, value) for name, value in own},
+                ROWS_BEFORE: self._rows_before(node),
+            }
 
     def join(self, node: int) -> PlanJoin | None:
         """Return the sides of a join, ``None`` for other nodes; errors as for :meth:`settings`."""
@@ -389,15 +395,26 @@ class CompiledPlan:
 
     def _rows_before(self, node: int) -> str:
         """Return what decides which rows reach a node: tables, conditions, keys, kinds of joins and settings of all nodes before it."""
-        return self._rows_of_inputs(node, ColumnTexts(self.nodes, self.inputs), {}) or "none"
+        return self._identified(node, self._rows_of_inputs(node, ColumnTexts(self.nodes, self.inputs), {}) or "none")
+
+    def _identified(self, node: int, text: str) -> str:
+        """Return a text with all nodes before a node, if it does not tell its columns: equal texts then have equal nodes."""
+        if is_identified(text):
+            return text
+        specs = json.loads(self.query(node))[1:]
+        own = [{n: p for n, p in spec.items() if n not in _SETTINGS or n == "id"} for spec in specs]
+        return f"{text} of {_digest(own)}"
 
     def _rows_of_inputs(self, node: int, texts: ColumnTexts, known: dict[int, list[str]]) -> str:
-        """Return the parts of all inputs of a node. Those of a join stay apart, in their order; those of a union have none."""
-        inputs = [" and ".join(self._rows_parts(at, texts, known)) or "none" for at in self.inputs.get(node, ())]
+        """Return the parts of all inputs of a node. Those of a join stay apart, in their order; those of a union have none, but their columns."""
+        sources = self.inputs.get(node, ())
+        inputs = [" and ".join(self._rows_parts(at, texts, known)) or "none" for at in sources]
         if len(inputs) < 2:
             return "".join(inputs)
-        is_union = self.kind(node) == "union"
-        return ", ".join(f"({part})" for part in (sorted(inputs) if is_union else inputs))
+        if self.kind(node) == "union":
+            columns = (", ".join(texts.of(at)) for at in sources)
+            inputs = sorted(f"{part} with {own}" for part, own in zip(inputs, columns, strict=True))
+        return ", ".join(f"({part})" for part in inputs)
 
     def _rows_parts(self, at: int, texts: ColumnTexts, known: dict[int, list[str]]) -> list[str]:
         """Return what decides which rows leave a node, in no order but that of the text: planners move conditions."""
@@ -417,12 +434,18 @@ class CompiledPlan:
         table = str((source.get("table") or {}).get("identifier", ""))
         if table and not _UNNAMED_TABLE.search(table):
             yield f"the table {table}"
-        yield from (_as_text(a) for a in source.get("abilities") or () if a.get("type") in _CHOOSES_ROWS)
+        chosen = [_as_text(a) for a in source.get("abilities") or () if a.get("type") in _CHOOSES_ROWS]
+        if chosen:  # they have the positions of columns
+            schema = ((source.get("table") or {}).get("resolvedTable") or {}).get("schema") or {}
+            yield f"{' and '.join(chosen)} of {', '.join(str(c.get('name')) for c in schema.get('columns') or ())}"
         if (condition := texts.condition(at)) is not None:
             yield condition
         if kind in _MULTIPLIES:
             parts = [f"{n} {_as_text(p)}" for n, p in spec.items() if n not in _SETTINGS]
-            yield " ".join([f"{kind} of {len(self.inputs.get(at, []))}", *parts])
+            sources = self.inputs.get(at, [])
+            if kind not in _READS_NO_COLUMNS:  # members have the positions of columns
+                parts.append(f"reading {', '.join(text for source in sources for text in texts.of(source))}")
+            yield " ".join([f"{kind} of {len(sources)}", *parts])
         if kind in WITH_STATE and not kind.startswith("local-"):
             own = self._node(at, expressions=True)
             settings = [f"{name} {value}" for name, value in own.settings()]
@@ -660,11 +683,14 @@ class _Node:
             for name, part in self.spec.items():
                 if name not in _NOT_COMPARED:
                     yield f"{name} of the plan node", _as_text(part)
+            # These members have the positions of columns, and rows in states of a multi-way join have no names.
+            yield "the columns of the inputs", "; ".join(", ".join(names) for names in self.inputs)
 
     def join_condition(self) -> str:
         """Return the condition of a join beside the equality of its keys."""
         condition = self.spec.get("joinSpec", {}).get("nonEquiCondition")
-        return "none" if condition is None else condition_text(condition, [n for names in self.inputs for n in names])
+        columns = [f"{name} of input {n}" for n, names in enumerate(self.inputs) for name in names]
+        return "none" if condition is None else condition_text(condition, columns)
 
     def _sorted_field(self, field: Mapping[str, Any]) -> str:
         nulls = "last" if field["nullIsLast"] else "first"
@@ -707,7 +733,13 @@ def _distinct_in_spark(names: Sequence[str]) -> bool:
 
 
 def _short_text(text: str) -> str:
-    return text if len(text) <= _MAX_ROWS_TEXT else f"rows {sha256(text.encode()).hexdigest()[:16]}"
+    if len(text) <= _MAX_ROWS_TEXT:
+        return text
+    return f"rows {_digest(text)}" if is_identified(text) else f"rows {_digest(text)} $f0"
+
+
+def _digest(part: Any) -> str:
+    return sha256(_as_text(part).encode()).hexdigest()[:16]
 
 
 def _as_text(spec: Any) -> str:

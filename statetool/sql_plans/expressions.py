@@ -23,6 +23,8 @@ _UNKNOWN: Final = "$f0"
 _CONSTANT: Final = re.compile(r"\bconstant \d+")
 #: Names of built-in functions: ``$SUM$1``, ``$*$1``.
 _BUILTIN: Final = re.compile(r"\$(.+)\$\d+")
+#: Built-in functions whose result depends on its type, which no operand tells.
+_OF_ITS_TYPE: Final = re.compile(r"CAST|JSON_|REINTERPRET")
 _OPERATOR: Final = re.compile(r"[^\w\s$]+")
 _ROOT: Final = re.compile(r"\w+")
 #: Types of literals that are written as their value.
@@ -118,12 +120,34 @@ class ColumnTexts:
             return before[0]  # a semi join
         if len(names) != sum(map(len, before)):
             return _described(names, spec, [text for texts in before for text in texts])
-        several = {text for texts in before for text in texts if sum(text in other for other in before) > 1}
+        # In another query, only one of two equal columns of a self join may be read: both are named by their input.
+        shared = self._share_tables(sources)
+        several = {text for texts in before for text in texts if shared or sum(text in o for o in before) > 1}
         return [
             f"{text} of input {number}" if text in several else text
             for number, texts in enumerate(before)
             for text in texts
         ]
+
+    def _share_tables(self, sources: Sequence[int]) -> bool:
+        """Return True if several inputs of a node may read the same table."""
+        tables = [self._tables_before(source) for source in sources]
+        every = [table for found in tables for table in found]
+        return "" in every or len(every) > len({*every})
+
+    def _tables_before(self, node: int) -> set[str]:
+        """Return the identifiers of the tables that a node reads; that of a source without a name is empty."""
+        waiting, seen, found = [node], set[int](), set[str]()
+        while waiting:
+            at = waiting.pop()
+            if at in seen:
+                continue
+            seen.add(at)
+            waiting += self._inputs.get(at, ())
+            if not self._inputs.get(at):
+                table = (self._nodes[at].get("scanTableSource") or {}).get("table") or {}
+                found.add(str(table.get("identifier", "")))
+        return found
 
     def _aggregated(self, node: int, names: list[str], columns: list[str], keys: list[str]) -> list[str]:
         """Return texts for the results of a node's aggregates."""
@@ -219,7 +243,10 @@ def _digest(*parts: Any) -> str:
 
 def condition_text(condition: Mapping[str, Any], columns: Sequence[str]) -> str:
     """Return a condition on columns as text, as JSON if it has a part of an unknown kind."""
-    return _text(condition, columns) or json.dumps(condition, sort_keys=True)
+    text = _text(condition, columns)
+    if text is None:  # the JSON has the positions of columns
+        return f"{json.dumps(condition, sort_keys=True)} of ({', '.join(columns)})"
+    return text
 
 
 def _text(expression: Mapping[str, Any], columns: Sequence[str], *, inner: bool = False) -> str | None:
@@ -260,5 +287,5 @@ def _call(call: Mapping[str, Any], columns: Sequence[str], *, inner: bool) -> st
         return None
     if is_operator:
         return f"({known[0]} {shown} {known[1]})" if inner else f"{known[0]} {shown} {known[1]}"
-    cast = f" AS {call['type']}" if "CAST" in shown else ""
+    cast = f" AS {call['type']}" if builtin is None or _OF_ITS_TYPE.search(shown) is not None else ""
     return f"{shown}({', '.join(known)}{cast})"

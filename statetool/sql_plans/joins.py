@@ -71,6 +71,8 @@ class PlanJoin:
         The condition beside the equality of the keys as text, ``None`` if there is none.
     evaluated
         The same as the plan has it.
+    swapped
+        The same as text for the join whose sides are swapped.
     """
 
     sides: tuple[JoinSide, JoinSide]
@@ -78,6 +80,7 @@ class PlanJoin:
     filters_nulls: tuple[bool, ...]
     condition: str | None
     evaluated: Mapping[str, Any] | None = field(default=None, compare=False)
+    swapped: str | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,13 +148,16 @@ def join_of(spec: Mapping[str, Any], inputs: Sequence[Sequence[str]], rows: Sequ
             rows=rows[number],
         )
         sides.append(side)
-    names = [f"{text} of input {n}" for n, columns in enumerate(inputs) for text in columns]
+    names, swapped = (
+        [f"{text} of input {n ^ flip}" for n, columns in enumerate(inputs) for text in columns] for flip in (0, 1)
+    )
     return PlanJoin(
         sides=(sides[0], sides[1]),
         kind=kind,
         filters_nulls=tuple(map(bool, join["filterNulls"])),
         condition=None if condition is None else condition_text(condition, names),
         evaluated=condition,
+        swapped=None if condition is None else condition_text(condition, swapped),
     )
 
 
@@ -255,10 +261,7 @@ def _same_partners(old: PlanJoin, new: PlanJoin, sources: Sequence[SideSource], 
 def _matching(join: PlanJoin, number: int) -> tuple[object, ...]:
     """Return what decides which rows are partners of the rows of a side: pairs of key columns, and the condition by side."""
     own, other = join.sides[number].key_columns, join.sides[1 - number].key_columns
-    condition = join.condition
-    if condition is not None and number:
-        marks = (" of input 0", " of input 1", " of input ?")
-        condition = condition.replace(marks[0], marks[2]).replace(marks[1], marks[0]).replace(marks[2], marks[1])
+    condition = join.swapped if number else join.condition
     return (*sorted(zip(own, other, join.filters_nulls, strict=True)), condition)
 
 
