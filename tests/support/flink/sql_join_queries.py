@@ -384,3 +384,38 @@ _MORE: Final = (
 )
 
 JOIN_PAIRS: Final = (*_COLUMNS, *_KINDS, *_KEYS, *_SIDES, *_NAMES, *_UNIQUE, *_MORE)
+
+_SELF: Final = "SELECT a.shop, SUM({}.price) AS t FROM orders AS a JOIN orders AS b ON a.shop = b.shop AND a.price > b.price GROUP BY a.shop"
+_EXCHANGED: Final = "SELECT shop, SUM(z) AS t FROM (SELECT shop, qty AS z FROM orders WHERE {} UNION ALL SELECT shop, CHAR_LENGTH(city) AS z FROM orders WHERE {}) GROUP BY shop"
+_UNNESTED: Final = "SELECT shop, SUM(qty) AS t, COUNT(*) AS n FROM (SELECT shop, qty FROM (SELECT shop, qty, {} AS w FROM orders) CROSS JOIN UNNEST(w) AS u(e)) GROUP BY shop"
+_MULTI: Final = {"table.optimizer.multi-join.enabled": "true"}
+_THREE_WAYS: Final = "SELECT /*+ MULTI_JOIN(o, s, t) */ o.shop, {} AS z FROM orders AS o JOIN shops AS s ON o.qty = s.size JOIN shops AS t ON o.qty = t.size"
+#: Pairs whose plans have the same names at the same positions, for other values.
+POSITION_PAIRS: Final = (
+    Pair(
+        name="positions: the other side of a self join before an aggregation",
+        old=_SELF.format("a"),
+        new=_SELF.format("b"),
+        match=BY_KIND,
+    ),
+    Pair(
+        name="positions: filters of a union exchanged",
+        old=_EXCHANGED.format("price > 2", "qty > 1"),
+        new=_EXCHANGED.format("qty > 1", "price > 2"),
+        match=BY_KIND,
+    ),
+    Pair(
+        name="positions: another array unnested",
+        old=_UNNESTED.format("ARRAY[qty]"),
+        new=_UNNESTED.format("ARRAY[qty, qty]"),
+        match=BY_KIND,
+    ),
+    Pair(
+        name="positions: another column of a multi-way join",
+        old=_THREE_WAYS.format("s.name"),
+        new=_THREE_WAYS.format("s.town"),
+        old_config=_MULTI,
+        new_config=_MULTI,
+        match=BY_KIND,
+    ),
+)
