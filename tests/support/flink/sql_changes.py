@@ -23,7 +23,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 from uuid import uuid4
 
 import statetool
@@ -173,8 +173,8 @@ def decide(
     match = _by_kind(old, new) if pair.match == BY_KIND else pair.match
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        release, backend = job[0].rpartition(".")[0], "heap" if job[1] == "hashmap" else job[1]
-        checked = statetool.check(old, new, match=match, flink_version=release, backend=backend)
+        backend: Literal["heap", "rocksdb"] = "rocksdb" if job[1] == "rocksdb" else "heap"
+        checked = statetool.check(old, new, match=match, flink_version=job[0].rpartition(".")[0], backend=backend)
         if checked.ok:
             if target is not None and match is not None:
                 changes = dict(match) if isinstance(match, Mapping) else statetool.match(old, new).changes
@@ -298,7 +298,8 @@ def derive_again(known: dict[tuple[str, ...], dict[str, str]], folder: Path) -> 
         for release in dict.fromkeys(release for release, _ in combinations_of(pair)):
             sides = [root / release / folder_of(*s) for s in ((pair.old, pair.old_config), (pair.new, pair.new_config))]
             for backend in (b for r, b in combinations_of(pair) if r == release):
-                verdict, reason = decide(*map(open_savepoint, sides), pair, None, (release, backend))
+                old, new = map(open_savepoint, sides)
+                verdict, reason = decide(old, new, pair, None, (release, backend))
                 line = known[release, backend, pair.name]
                 if line["verdict"] != verdict:
                     print(release, backend, pair.name, line["verdict"], "->", verdict)

@@ -385,7 +385,7 @@ _MORE: Final = (
 
 JOIN_PAIRS: Final = (*_COLUMNS, *_KINDS, *_KEYS, *_SIDES, *_NAMES, *_UNIQUE, *_MORE)
 
-_SELF: Final = "SELECT a.shop, SUM({}.price) AS t FROM orders AS a JOIN orders AS b ON a.shop = b.shop AND a.price > b.price GROUP BY a.shop"
+_SELF_SUM: Final = "SELECT a.shop, SUM({}.price) AS t FROM orders AS a JOIN orders AS b ON a.shop = b.shop AND a.price > b.price GROUP BY a.shop"
 _EXCHANGED: Final = "SELECT shop, SUM(z) AS t FROM (SELECT shop, qty AS z FROM orders WHERE {} UNION ALL SELECT shop, CHAR_LENGTH(city) AS z FROM orders WHERE {}) GROUP BY shop"
 _UNNESTED: Final = "SELECT shop, SUM(qty) AS t, COUNT(*) AS n FROM (SELECT shop, qty FROM (SELECT shop, qty, {} AS w FROM orders) CROSS JOIN UNNEST(w) AS u(e)) GROUP BY shop"
 _MULTI: Final = {"table.optimizer.multi-join.enabled": "true"}
@@ -394,8 +394,8 @@ _THREE_WAYS: Final = "SELECT /*+ MULTI_JOIN(o, s, t) */ o.shop, {} AS z FROM ord
 POSITION_PAIRS: Final = (
     Pair(
         name="positions: the other side of a self join before an aggregation",
-        old=_SELF.format("a"),
-        new=_SELF.format("b"),
+        old=_SELF_SUM.format("a"),
+        new=_SELF_SUM.format("b"),
         match=BY_KIND,
     ),
     Pair(
