@@ -82,6 +82,7 @@ def test_operator_state(tmp_path: Path, kind: Any, states: Any, table: dict[str,
     ("given", "message"),
     [
         ({"kind": "keyd"}, "kind 'keyd'"),
+        ({"key": "id", "max_parallelism": 0}, "max parallelism"),
         ({"kind": "union"}, "needs one name"),
         ({"kind": "union", "states": "offsets"}, "needs one name"),
         ({"kind": "list", "states": ["a", "b"]}, "needs one name"),

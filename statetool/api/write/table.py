@@ -98,8 +98,9 @@ def write(
         if timers is not None:
             raise OptionError(f"timers with {kind} state", hint="only keyed state has timers")
         declared = _operator_state(kind, data, states, model)
-    most = max_parallelism or (128 if model is None else model.max_parallelism)
-    writer = SavepointWriter.new(max_parallelism=most).with_operator(uid, declared, parallelism=parallelism)
+    if max_parallelism is None:
+        max_parallelism = 128 if model is None else model.max_parallelism
+    writer = SavepointWriter.new(max_parallelism=max_parallelism).with_operator(uid, declared, parallelism=parallelism)
     return writer.write(target, flink_version=flink_version, format=format, backend=backend)
 
 
