@@ -17,7 +17,7 @@ _ORDER: Final = tuple(READS)
 #: The releases that write operator state of proxy version 5, and read no newer one.
 FIRST_TO_5: Final = _ORDER[: _ORDER.index("1.17") + 1]
 #: The first releases of backends that migrate values whose time to live is switched on or off. In 2.0, Flink refuses none and reads others.
-_TTL_SWITCHES: Final = {"rocksdb": (2, 1), "heap": (2, 2), "forst": (2, 2)}
+_TTL_SWITCHES: Final = {"rocksdb": (2, 1), "heap": (2, 2)}
 
 
 def writers_of(snapshot: Inventory) -> tuple[str, ...]:
@@ -81,9 +81,8 @@ def ttl_may_switch(releases: tuple[str, ...], backends: Iterable[str]) -> bool |
     for backend in backends:
         for release in releases:
             known = tuple(map(int, release.split(".")[:2]))
-            migrates = known >= _TTL_SWITCHES[backend]
-            # ForSt of 2.0 and 2.1 was not tried.
-            found.add(None if backend == "forst" and not migrates and known >= (2, 0) else migrates)
+            first = _TTL_SWITCHES.get(backend)  # ForSt was not tried
+            found.add(known >= first if first is not None else None if known >= (2, 0) else False)
     return found.pop() if len(found) == 1 else None
 
 

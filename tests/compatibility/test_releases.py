@@ -23,7 +23,7 @@ from tests.support.flink.sql_changes import RESULTS
         (("2.0", "2.1", "2.2", "2.3"), ["rocksdb"], None),  # the release decides
         (("1.20",), ["forst"], False),
         (("2.1",), ["forst"], None),  # not tried
-        (("2.3",), ["forst"], True),
+        (("2.3",), ["forst"], None),
         ((), ["rocksdb"], None),
     ],
 )

@@ -170,7 +170,7 @@ def switch_ttl(*, may_switch: bool | None, on: bool) -> Resolution:
     reason = f"Time to live (TTL) was switched {'on' if on else 'off'}."
     if may_switch is None:
         release = Remedy(
-            "Name the Flink release and the backend of the new job: RocksDB migrates it from Flink 2.1 on, the heap backend from 2.2 on.",
+            "Name the Flink release and the backend of the new job: RocksDB migrates it from Flink 2.1 on, the heap backend from 2.2 on. ForSt was not tried.",
             ("check", A, B, "--flink", "2.3", "--backend", "rocksdb"),
         )
         return Resolution.because(Level.UNKNOWN, reason, release)
