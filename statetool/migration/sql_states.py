@@ -59,11 +59,15 @@ def change_states(old: OperatorInventory, new: OperatorInventory) -> StatesChang
 
     recomputation = Recomputation(after=write_keyed_header(header), types=new.types, rule=rule)
     step = OperatorStep(uid=old.label, name="states", change="rewrite", text=change.text)
-    return StatesChange(recomputation=recomputation, steps=(step, *_warnings(old, change)))
+    return StatesChange(recomputation=recomputation, steps=(step, *_warnings(old, after, change)))
 
 
-def _warnings(old: OperatorInventory, change: JoinChange | RankChange) -> Iterator[OperatorStep]:
-    if isinstance(change, JoinChange) and "are counted" in change.text and any(map(_has_ttl, _metas(old))):
+def _warnings(old: OperatorInventory, after: PlanAggregates, change: JoinChange | RankChange) -> Iterator[OperatorStep]:
+    counts = False
+    if isinstance(change, JoinChange) and after.join is not None:
+        sides = zip(after.join.sides, change.carries_partners, strict=True)
+        counts = any(side.counts_partners and not carries for side, carries in sides)
+    if counts and any(map(_has_ttl, _metas(old))):
         text = "partners are counted among the rows that the state has: rows of the other side that expired are no partners"
         yield OperatorStep(uid=old.label, name="partners", change="rewrite", text=text, loses=True)
 
